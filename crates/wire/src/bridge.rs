@@ -33,10 +33,10 @@ pub enum Refused {
     /// Of a session that is not this one.
     #[error("a frame of another session")]
     Session,
-    /// Its number was there before, or is too old to tell.
+    /// Its number was received before, or is too old to check.
     #[error("a frame that was there before")]
     Replay,
-    /// Changed on the way, or by somebody without the key.
+    /// Modified in transit, or made without the key.
     #[error("a frame that was not made with the key")]
     Forged,
     /// The numbers are used up, or the cryptographic library failed.
@@ -44,7 +44,7 @@ pub enum Refused {
     UsedUp,
 }
 
-/// What a frame says in the clear.
+/// The unencrypted head of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHead {
     /// Which keys it is under.
@@ -85,7 +85,7 @@ fn key(bytes: &[u8; KEY]) -> Result<LessSafeKey, Refused> {
     UnboundKey::new(&AES_256_GCM, bytes).map(LessSafeKey::new).map_err(|_| Refused::UsedUp)
 }
 
-/// Seals what goes one way.
+/// Seals the frames of one direction.
 #[derive(Debug)]
 pub struct Sealer {
     key: LessSafeKey,

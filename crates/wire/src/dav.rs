@@ -1,5 +1,5 @@
-//! WebDAV (RFC 4918): what it adds to HTTP. Its XML in and out, the bodies of its methods, its
-//! headers.
+//! WebDAV (RFC 4918): what it adds to HTTP. Its XML in and out, the bodies and headers of its
+//! methods.
 //!
 //! - [`xml`]: a strict reader of small XML documents with namespaces (no DTD, no entities of the
 //!   document's own, every size bounded), and the writer.

@@ -1,13 +1,13 @@
-//! dsync: what the two sides of a synchronisation of directories say to each other. One side, the
+//! dsync: the protocol between the two sides of a synchronisation of directories. One side, the
 //! source, reads a tree; the other, the destination, makes its own the same and decides what it
-//! needs for that. `docs/protocols/dsync.md` has the order of things.
+//! needs for that. `docs/protocols/dsync.md` has the order of messages.
 //!
 //! Everything is XDR (RFC 4506) in frames ([`frame`]): a length, then one [`Message`]. Names are
 //! bytes, as on disk.
 //!
-//! - [`entry`]: what there is to know of a file.
+//! - [`entry`]: the metadata of a file.
 //! - [`frame`]: cutting frames, and writing them.
-//! - [`message`]: what is said.
+//! - [`message`]: the messages.
 
 pub mod entry;
 pub mod frame;
@@ -23,7 +23,7 @@ use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 /// What both sides begin with: that it is dsync, whatever else a program may print first.
 pub const MAGIC: [u8; 8] = *b"PLMDSYNC";
-/// The version of the messages. Another one is refused: both sides say which they are.
+/// The version of the messages, sent by both sides. Another one is refused.
 pub const VERSION: u32 = 8;
 
 /// A byte string of at most `MAX` bytes that is kept.

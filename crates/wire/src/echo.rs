@@ -15,7 +15,7 @@ pub enum Op {
     Echo = 1,
 }
 
-/// What came of it. The numbers are those of `schema/test-services/echo.toml`.
+/// The result. The numbers are those of `schema/test-services/echo.toml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Status {
@@ -23,7 +23,7 @@ pub enum Status {
     Ok = 0,
     /// Name or password is wrong, or there were too many wrong ones.
     Refused = 1,
-    /// The line makes no sense.
+    /// The line is invalid.
     Malformed = 2,
     /// The server failed.
     Fault = 3,
@@ -91,7 +91,7 @@ impl<'a> SignIn<'a> {
     }
 }
 
-/// The end of a line of ours.
+/// The end of a line that is sent.
 const END: &[u8] = b"\r\n";
 
 /// The answer to the first line, with its end.

@@ -2,7 +2,7 @@
 //! decoded means the same after encoding and decoding it again. Shared by `fuzz/` (coverage-guided,
 //! nightly compiler) and `tests/fuzz_smoke.rs` (every test run). Not part of the interface.
 //!
-//! Every target says whether it took the bytes as a message, so that seeds can be checked too.
+//! Every target returns whether it took the bytes as a message, so that seeds can be checked too.
 
 use crate::http::chunked::{Chunks, Found};
 use crate::http::head::{self, Head};
@@ -135,7 +135,7 @@ pub fn rpc_call(data: &[u8]) -> bool {
     round_trip!(ReplyHeader<'_>, data)
 }
 
-/// The arguments of the NFSv3 procedure whose number comes first.
+/// The arguments of an NFSv3 procedure; its number comes first.
 pub fn nfs3_args(data: &[u8]) -> bool {
     use nfs3::*;
     let mut r = Reader::new(data);
@@ -167,7 +167,7 @@ pub fn nfs3_args(data: &[u8]) -> bool {
     }
 }
 
-/// The results of the NFSv3 procedure whose number comes first.
+/// The results of an NFSv3 procedure; its number comes first.
 pub fn nfs3_res(data: &[u8]) -> bool {
     use nfs3::*;
     let mut r = Reader::new(data);
@@ -198,7 +198,7 @@ pub fn nfs3_res(data: &[u8]) -> bool {
     }
 }
 
-/// A listing written entry by entry must say what the decoded one says.
+/// A listing written entry by entry must equal the decoded one.
 fn entries_agree(res: &[u8], plus: bool) -> bool {
     use nfs3::*;
     let (mut again, limit) = (Vec::new(), u32::MAX);
@@ -228,7 +228,7 @@ fn entries_agree(res: &[u8], plus: bool) -> bool {
     true
 }
 
-/// A message of MOUNT or the port mapper; the first number says which.
+/// A message of MOUNT or the port mapper, selected by the first number.
 pub fn mount3_any(data: &[u8]) -> bool {
     let mut r = Reader::new(data);
     let Ok(which) = r.u32("which") else { return false };
@@ -246,7 +246,7 @@ pub fn mount3_any(data: &[u8]) -> bool {
     }
 }
 
-/// A message of NLM or NSM; the first number says which.
+/// A message of NLM or NSM, selected by the first number.
 pub fn nlm4_any(data: &[u8]) -> bool {
     let mut r = Reader::new(data);
     let Ok(which) = r.u32("which") else { return false };
@@ -291,7 +291,7 @@ macro_rules! operations {
     }};
 }
 
-/// A COMPOUND or CB_COMPOUND, or the results of one; the first number says which.
+/// A COMPOUND or CB_COMPOUND, or the results of one, selected by the first number.
 pub fn nfs4_compound(data: &[u8]) -> bool {
     use nfs4::*;
     let mut r = Reader::new(data);
@@ -328,7 +328,7 @@ pub fn dav_xml(data: &[u8]) -> bool {
     let Ok(element) = Element::parse(data) else { return false };
     let mut text = String::new();
     Writer::new(&mut text).element(&element);
-    // What is written declares its namespaces again and again: it may be longer than is taken.
+    // Output declares its namespaces repeatedly: it may exceed the input limit.
     if text.len() <= base::limits::DAV_BODY_MAX {
         match Element::parse(text.as_bytes()) {
             Ok(again) => assert_eq!(again, element),

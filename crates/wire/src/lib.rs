@@ -9,7 +9,7 @@
 //! - [`nfs3`]: NFS version 3 (RFC 1813): all 22 procedures.
 //! - [`nfs4`]: NFS version 4, minor versions 0 (RFC 7530), 1 (RFC 8881) and 2 (RFC 7862, RFC 8276).
 //! - [`mount3`]: MOUNT version 3 (RFC 1813, appendix I).
-//! - [`nlm4`], [`nsm`]: locks of NFSv3 clients, and who has restarted (X/Open XNFS).
+//! - [`nlm4`], [`nsm`]: locks of NFSv3 clients, and notifications of restarts (X/Open XNFS).
 //! - [`bridge`]: frames and greetings of the link emulator.
 //! - [`ftp`]: FTP (RFC 959, RFC 2389, RFC 2428, RFC 3659): lines, commands, replies, facts.
 //! - [`dav`]: what WebDAV adds to HTTP (RFC 4918): its XML, its headers.

@@ -19,7 +19,7 @@ xdr_enum! {
         NULL = 0 "null",
         /// Give the handle of an export.
         MNT = 1 "mnt",
-        /// List who has mounted what.
+        /// List the mounts and their clients.
         DUMP = 2 "dump",
         /// Forget one mount.
         UMNT = 3 "umnt",
@@ -166,7 +166,7 @@ xdr_struct! {
     pub struct ExportEntry<'a> {
         /// The exported path.
         pub dir: Dirpath<'a>,
-        /// Who may mount it; nobody named means everybody.
+        /// Clients that may mount it; an empty list means all.
         pub groups: List<Name<'a>>,
     }
 }

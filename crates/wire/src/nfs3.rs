@@ -6,8 +6,8 @@
 //!
 //! - [`Proc`], [`Nfsstat3`]: the numbers.
 //! - [`Fh3`], [`Fattr3`], [`Sattr3`], [`WccData`]: what most messages are made of.
-//! - Arguments are `…Args`; results are [`Res`], whose failure arm carries the status.
-//! - Server-side writers for replies whose size is known late: [`ReadResOkHead`],
+//! - Arguments are `…Args`; results are [`Res`]; its failure arm carries the status.
+//! - Server-side writers for replies of which the size is known late: [`ReadResOkHead`],
 //!   [`ReaddirEncoder`], [`ReaddirplusEncoder`].
 
 mod attr;

@@ -10,7 +10,7 @@ mod tests;
 
 /// RPC program number of the lock manager.
 pub const NLM_PROGRAM: u32 = 100_021;
-/// The version that goes with NFSv3.
+/// The version for NFSv3.
 pub const NLM_V4: u32 = 4;
 
 xdr_enum! {
@@ -19,7 +19,7 @@ xdr_enum! {
     pub enum Proc {
         /// Do nothing.
         NULL = 0 "null",
-        /// Who would be in the way of a lock.
+        /// Test for a conflicting lock; returns its holder.
         TEST = 1 "test",
         /// Take a lock, or wait for it.
         LOCK = 2 "lock",
@@ -53,7 +53,7 @@ xdr_enum! {
         SHARE = 20 "share",
         /// End such an open.
         UNSHARE = 21 "unshare",
-        /// Take a lock of a host that nobody watches.
+        /// Take a lock of a host that is not monitored.
         NM_LOCK = 22 "nm_lock",
         /// Let go of everything that a host has.
         FREE_ALL = 23 "free_all",

@@ -1,5 +1,5 @@
-//! Network Status Monitor, version 1 (X/Open XNFS, chapter 11): who tells whom that it has
-//! restarted, so that locks can be let go of or taken again.
+//! Network Status Monitor, version 1 (X/Open XNFS, chapter 11): hosts notify each other of
+//! restarts, so that locks can be released or reclaimed.
 
 use base::limits::NLM_STRING_MAX;
 
@@ -55,11 +55,11 @@ xdr_structs! {
     #[derive(Copy)]
     SmStatRes { res_stat: StatRes, state: u32 }
 
-    /// Who wants to be told, and by which call (`my_id`): argument of SM_UNMON_ALL.
+    /// The host to notify, and the call for it (`my_id`): argument of SM_UNMON_ALL.
     #[derive(Copy)]
     MyId<'a> { my_name: SmName<'a>, my_prog: u32, my_vers: u32, my_proc: u32 }
 
-    /// Who is watched for whom (`mon_id`): argument of SM_UNMON.
+    /// The monitored host, and the host to notify (`mon_id`): argument of SM_UNMON.
     #[derive(Copy)]
     MonId<'a> { mon_name: SmName<'a>, my_id: MyId<'a> }
 

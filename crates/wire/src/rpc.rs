@@ -1,5 +1,5 @@
-//! ONC Remote Procedure Call, version 2 (RFC 5531): record marking over TCP, credentials, the
-//! headers of calls and replies. The arguments and results belong to the programs.
+//! ONC Remote Procedure Call, version 2 (RFC 5531): record marking over TCP, credentials, call and
+//! reply headers. The arguments and results belong to the programs.
 
 mod auth;
 mod call;

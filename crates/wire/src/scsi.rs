@@ -46,17 +46,17 @@ pub struct Status(pub u8);
 impl Status {
     /// It ended well.
     pub const GOOD: Self = Self(0x00);
-    /// Sense data says what went wrong.
+    /// Sense data describes the error.
     pub const CHECK_CONDITION: Self = Self(0x02);
     /// PRE-FETCH: everything is in the cache.
     pub const CONDITION_MET: Self = Self(0x04);
     /// Try again soon.
     pub const BUSY: Self = Self(0x08);
-    /// A reservation of somebody else forbids it.
+    /// A reservation of another initiator forbids it.
     pub const RESERVATION_CONFLICT: Self = Self(0x18);
     /// Too many tasks.
     pub const TASK_SET_FULL: Self = Self(0x28);
-    /// An auto contingent allegiance is in force.
+    /// An auto contingent allegiance is in effect.
     pub const ACA_ACTIVE: Self = Self(0x30);
     /// Aborted by another initiator.
     pub const TASK_ABORTED: Self = Self(0x40);
@@ -69,13 +69,13 @@ pub enum ScsiError {
     /// There is no such command.
     #[error("unknown operation code {0:#04x}")]
     UnknownOpcode(u8),
-    /// A field of the CDB has a value that means nothing, or that we do not have.
+    /// A field of the CDB has a value that is invalid, or not supported.
     #[error("invalid field in CDB at byte {}", .0.byte)]
     CdbField(Pointer),
-    /// The length of a list of parameters does not fit what is in it.
+    /// The length of a list of parameters does not match its content.
     #[error("parameter list length error")]
     ListLength,
-    /// A field of the parameters has a value that means nothing, or that we do not have.
+    /// A field of the parameters has a value that is invalid, or not supported.
     #[error("invalid field in parameter list at byte {}", .0.byte)]
     ListField(Pointer),
     /// More targets in a copy than we take.

@@ -2,7 +2,7 @@
 //! themselves, and what they carry: SPNEGO, NTLM, security descriptors, MS-RPC.
 //!
 //! Offsets in SMB2 messages count from the header, so a decoder of a body takes the message from
-//! its header on, and `put` appends a body to a message whose header is already there.
+//! its header on, and `put` appends a body to a message that has its header already.
 //!
 //! *Layout*
 //! - [`codec`]: reader, fixed layouts, errors. [`utf16`], [`time`]: text and FILETIME.
@@ -11,7 +11,7 @@
 //! - [`negotiate`], [`session`], [`tree`], [`create`] with [`contexts`], [`io`], [`dir`], [`info`],
 //!   [`ioctl`], [`lock`], [`lease`], [`notify`]: bodies by command. [`class`]: what QUERY_INFO and
 //!   SET_INFO carry.
-//! - [`ntlm`], [`spnego`]: how a user signs in. [`sid`], [`security`]: who may do what.
+//! - [`ntlm`], [`spnego`]: authentication. [`sid`], [`security`]: access control.
 //! - [`rpc`]: named pipes with the list of shares (MS-SRVS). [`snapshot`]: previous versions.
 //! - [`crypto`]: keys, signatures, encryption. [`charge`]: bytes and credits of a request.
 

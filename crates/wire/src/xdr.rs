@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         if self.rest.is_empty() { Ok(()) } else { Err(DecodeError::Trailing) }
     }
 
-    /// Exactly `N` bytes, for items whose size is a multiple of four: no padding is read.
+    /// Exactly `N` bytes, for items with a size that is a multiple of four: no padding is read.
     ///
     /// # Errors
     /// [`DecodeError::Short`].

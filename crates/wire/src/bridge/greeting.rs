@@ -2,10 +2,10 @@
 //!
 //! Each makes a pair of keys for X25519 (RFC 7748) that it uses once. The one that calls sends its
 //! public half, the other answers with its own and with the one that it answers; both messages are
-//! under HMAC-SHA-256 with the shared secret, so that only who knows that can greet. The keys of
-//! the session come by HKDF (RFC 5869) out of what both halves agree on and of the secret; who
-//! learns the secret later cannot read what was sent before. As both halves are new, so are the
-//! keys: a greeting that is sent again by somebody leads to keys that were never used.
+//! under HMAC-SHA-256 with the shared secret, so that only a holder of the secret can greet. The
+//! keys of the session are derived by HKDF (RFC 5869) from the X25519 result and the secret; an
+//! attacker that learns the secret later cannot decrypt earlier sessions. As both halves are new,
+//! so are the keys: a replayed greeting leads to keys that were never used.
 //!
 //! A greeting is `kind (1) | version (1) | zero (2) | own half (32) | half answered (32) |
 //! HMAC (32)`.
@@ -33,7 +33,7 @@ pub enum Role {
     Answerer,
 }
 
-/// A greeting that was read; it may come from anybody until its HMAC was checked.
+/// A greeting that was read; it is unauthenticated until its HMAC was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Greeting {
     /// Whether it answers one.
@@ -56,7 +56,7 @@ impl Greeting {
         let ([half, answered, code], []) = (halves, rest) else { return Err(Refused::Format) };
         let answer = *kind == KIND_ANSWER;
         let known = *version == VERSION && (answer || *kind == KIND_CALL);
-        // A call answers nobody.
+        // A call answers no greeting.
         if !known || !answer && *answered != NOBODY {
             return Err(Refused::Format);
         }
@@ -135,7 +135,7 @@ impl Greeted {
         Ok(Self { private, greeting: Greeting::made(secret, half, None) })
     }
 
-    /// What to send, again and again until there is an answer.
+    /// What to send, repeatedly until there is an answer.
     pub fn greeting(&self) -> [u8; GREETING] {
         self.greeting.encode()
     }
@@ -209,7 +209,7 @@ impl SessionKeys {
         })
     }
 
-    /// Which session it is; frames say it.
+    /// The session number, which frames carry.
     pub fn session(&self) -> u32 {
         self.session
     }

@@ -1,4 +1,4 @@
-//! What the bodies of PROPFIND, PROPPATCH and LOCK ask for (RFC 4918 §9.1, §9.2, §9.10).
+//! The bodies of PROPFIND, PROPPATCH and LOCK (RFC 4918 §9.1, §9.2, §9.10).
 
 use base::limits::{DAV_LOCK_OWNER_MAX, DAV_PROPS_ASKED_MAX};
 use thiserror::Error;
@@ -20,7 +20,7 @@ pub enum BodyError {
     TooMany,
 }
 
-/// What PROPFIND wants to know.
+/// What PROPFIND requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Find {
     /// All that RFC 4918 defines, all dead properties, and these.
@@ -80,7 +80,7 @@ fn names(element: &Element) -> Result<Vec<Name>, BodyError> {
 pub enum Patch {
     /// It gets this value.
     Set(Element),
-    /// It is taken away.
+    /// It is removed.
     Remove(Name),
 }
 
@@ -139,7 +139,7 @@ fn with_language(property: &Element, prop: &Element, set: &Element, root: &Eleme
     property
 }
 
-/// What LOCK asks for.
+/// What LOCK requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockInfo {
     /// Exclusive or shared.

@@ -64,8 +64,8 @@ pub struct Target<'a> {
 }
 
 /// Reads a `Simple-ref` (§8.3): `Destination` (§10.3), the tags of `If`. An absolute URL of HTTP or
-/// HTTPS or an absolute path. Which of the two schemes is not told: behind a proxy that ends TLS it
-/// is another than ours.
+/// HTTPS or an absolute path. The scheme is ignored: behind a proxy that terminates TLS it differs
+/// from ours.
 pub fn target(value: &str) -> Option<Target<'_>> {
     let value = value.trim();
     let cut = value.find(['?', '#']).map_or(Some(value), |at| value.get(..at))?;

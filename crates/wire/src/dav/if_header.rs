@@ -1,5 +1,5 @@
-//! `If` (RFC 4918 §10.4): lists of conditions, of which one must hold as a whole. Whoever names a
-//! lock's token in it, wherever, has submitted it (§10.4.1).
+//! `If` (RFC 4918 §10.4): lists of conditions, of which one must hold in full. A request that names
+//! a lock's token anywhere in it has submitted the token (§10.4.1).
 
 use base::limits::{DAV_IF_CONDITIONS_MAX, DAV_IF_MAX};
 use thiserror::Error;
@@ -15,7 +15,7 @@ pub enum IfError {
     TooLarge,
 }
 
-/// What a condition speaks of.
+/// The object of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State<'a> {
     /// A lock's token, or any other URI.

@@ -1,4 +1,4 @@
-//! What there is to know of a file but its content.
+//! The metadata of a file.
 
 use base::limits::{DSYNC_XATTRS_MAX, NAME_MAX, PATH_MAX, XATTR_VALUE_MAX};
 
@@ -8,7 +8,7 @@ use crate::xdr::Seq;
 xdr_enum! {
     /// What an entry is.
     pub enum Kind {
-        /// It is there, but the source could not look at it; its target says why.
+        /// It exists, but the source could not read it; its target contains the reason.
         UNREADABLE = 0 "unreadable",
         /// A regular file.
         FILE = 1 "file",
@@ -77,7 +77,7 @@ xdr_struct! {
         pub major: u32,
         /// Minor number of a device.
         pub minor: u32,
-        /// What a symbolic link says; why there is nothing more, if it is unreadable.
+        /// The target of a symbolic link; the reason, if the entry is unreadable.
         pub target: Bytes<PATH_MAX>,
         /// Which file it is, if that has several names.
         pub link: Option<FileId>,

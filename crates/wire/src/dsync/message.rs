@@ -1,4 +1,4 @@
-//! What is said, in the order in which it comes up.
+//! The messages, in the order in which they occur.
 
 use base::limits::{
     DSYNC_ADDRESS_MAX, DSYNC_ENTRIES_MAX, DSYNC_OWNER_MAX, DSYNC_PATTERN_MAX, DSYNC_PLACE_MAX,
@@ -8,7 +8,7 @@ use base::limits::{
 use super::{Bytes, Entry, Meta};
 use crate::xdr::Seq;
 
-/// A sentence for people.
+/// A message for users.
 pub type Text = Bytes<DSYNC_TEXT_MAX>;
 /// The way to a file from the top of the tree, its names joined by `/`; empty for the top.
 pub type Path = Bytes<PATH_MAX>;
@@ -24,23 +24,23 @@ xdr_enum! {
 }
 
 xdr_enum! {
-    /// What is to be done with a file that is asked for.
+    /// What is to be done with a requested file.
     pub enum Wish {
         /// Send it.
         SEND = 0 "send",
         /// Send it, if its hash is another.
         SEND_IF_OTHER = 1 "send if other",
-        /// Say whether its hash is another.
+        /// Report whether its hash is another.
         COMPARE = 2 "compare",
     }
 }
 
 xdr_enum! {
-    /// How it went with a file.
+    /// The result of a file.
     pub enum Outcome {
         /// It was sent whole, and did not change meanwhile.
         WHOLE = 0 "whole",
-        /// It has the hash that was told.
+        /// It has the hash of the request.
         SAME = 1 "same",
         /// It has another hash; nothing was sent.
         OTHER = 2 "other",
@@ -60,7 +60,7 @@ xdr_enum! {
         METADATA = 3 "metadata",
         /// It becomes another name of a file.
         LINK = 4 "link",
-        /// It is taken away.
+        /// It is deleted.
         DELETE = 5 "delete",
         /// Something failed with it.
         FAILURE = 6 "failure",
@@ -90,32 +90,32 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// What is wanted of a run. The side that started it says so.
+    /// Options of a run, sent by the side that started it.
     pub struct Options {
-        /// What the source does not have is taken away.
+        /// Entries that the source does not have are deleted.
         pub delete: bool,
         /// Files are compared by their content, not by size and time.
         pub checksum: bool,
         /// Nothing is changed.
         pub dry_run: bool,
-        /// Owner and group are kept, where the destination may.
+        /// Owner and group are preserved, where the destination has the right.
         pub owners: bool,
-        /// They are kept by their names, where the destination has these.
+        /// They are preserved by their names, where the destination has these.
         pub names: bool,
-        /// Extended attributes are kept.
+        /// Extended attributes are preserved.
         pub xattrs: bool,
         /// Device nodes are made.
         pub devices: bool,
-        /// Files keep what lets them run as somebody else, or with privileges: set-user-id,
+        /// Files retain what lets them run as another user, or with privileges: set-user-id,
         /// set-group-id and capabilities.
         pub set_id: bool,
-        /// Pieces may go packed.
+        /// Pieces may be compressed.
         pub pack: bool,
-        /// Changed files are written as they lie there, not beside.
+        /// Changed files are written in place, not to temporary files.
         pub in_place: bool,
         /// Most bytes per second; 0 for as many as there can be.
         pub bandwidth: u64,
-        /// What is carried, and what is not.
+        /// What is copied, and what is excluded.
         pub rules: Seq<Rule, DSYNC_RULES_MAX>,
     }
 }
@@ -129,7 +129,7 @@ xdr_struct! {
         pub place: Bytes<DSYNC_PLACE_MAX>,
         /// What is wanted.
         pub options: Options,
-        /// Which streams it is to offer beside this one, if any.
+        /// Data streams that it is to offer, if any.
         pub streams: Option<Wanted>,
     }
 }
@@ -165,15 +165,15 @@ xdr_struct! {
 xdr_struct! {
     /// The answering side begins.
     pub struct Ready {
-        /// Streams beside this one, if they were wanted and can be had.
+        /// Data streams, if they were requested and are available.
         pub offer: Option<Offer>,
-        /// Why they cannot be had.
+        /// Why they are unavailable.
         pub why: Text,
     }
 }
 
 xdr_struct! {
-    /// A sentence for the other side: why it ends here.
+    /// A message for the other side: why it ends here.
     pub struct Refused {
         /// Why.
         pub why: Text,
@@ -181,8 +181,7 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// The source goes on with this directory: the top, and then always the next in the order of a
-    /// walk that sees a directory before what is in it.
+    /// The source continues with this directory: the top, and then always the next in preorder.
     pub struct Directory {
         /// Its name; empty for the top.
         pub name: Bytes<NAME_MAX>,
@@ -202,13 +201,13 @@ xdr_struct! {
 xdr_struct! {
     /// All entries of the directory were sent.
     pub struct DirectoryEnd {
-        /// Why not all of them are known; what is missing may not be taken for removed then.
+        /// Why the list is incomplete; missing entries then do not count as removed.
         pub failed: Option<Text>,
     }
 }
 
 xdr_struct! {
-    /// There is room for so many more bytes of entries.
+    /// There is room for this many more bytes of entries.
     pub struct Credit {
         /// Bytes of messages, without their frames.
         pub bytes: u64,
@@ -216,7 +215,7 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// How a file is cut whose sums follow.
+    /// The division of a file into blocks; their sums follow.
     pub struct Basis {
         /// Bytes of a block.
         pub block: u32,
@@ -226,15 +225,15 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// The destination asks for a file.
+    /// The destination requests a file.
     pub struct Need {
-        /// What answers are known by; each is used once.
+        /// Identifies the replies; each is used once.
         pub id: u64,
         /// The way to it.
         pub path: Path,
         /// What is to be done with it.
         pub wish: Wish,
-        /// BLAKE3 of what the destination has, for all wishes but the first.
+        /// BLAKE3 of what the destination has, for all values of `wish` but the first.
         pub hash: Option<[u8; 32]>,
         /// What the destination has, if only differences are to be sent.
         pub basis: Option<Basis>,
@@ -255,7 +254,7 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// Sums of the blocks of a file that was asked for, in their order.
+    /// Sums of the blocks of a requested file, in their order.
     pub struct Sums {
         /// Of which file.
         pub id: u64,
@@ -265,7 +264,7 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// A file begins; anew, if it had begun already.
+    /// A file begins, or restarts if it had begun already.
     pub struct Begin {
         /// Which.
         pub id: u64,
@@ -275,11 +274,11 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// A piece of a file. Pieces come in any order, and none lies on another.
+    /// A piece of a file. Pieces come in any order and do not overlap.
     pub struct Data<'a> {
         /// Of which file.
         pub id: u64,
-        /// How often that had begun anew: what has an older number does not count any more.
+        /// How often the file had restarted: pieces with an older number are ignored.
         pub turn: u32,
         /// Bytes of the hole before it, which is a part of what it covers.
         pub hole: u64,
@@ -328,7 +327,7 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// A piece that is at its place already, from a run that broke off.
+    /// A piece that is at its place already, from an interrupted run.
     pub struct Kept {
         /// Of which file.
         pub id: u64,
@@ -351,8 +350,8 @@ xdr_struct! {
         /// The sum, modulo 2^256, of BLAKE3 of each piece since it began last: of its offset and
         /// its bytes.
         pub hash: [u8; 32],
-        /// How many pieces were sent of it, those before it began anew included: it ends when all
-        /// have come.
+        /// How many pieces were sent of it, including those before restarts: it ends when all have
+        /// come.
         pub pieces: u64,
         /// As it is now, if nothing was sent of it.
         pub meta: Option<Meta>,
@@ -362,13 +361,13 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// What the destination does or finds, for the people at the source.
+    /// What the destination does or finds, to be reported at the source.
     pub struct Note {
         /// What it is about.
         pub about: About,
         /// The way to it.
         pub path: Path,
-        /// What there is to say.
+        /// Details, as text.
         pub text: Text,
     }
 }
@@ -378,13 +377,13 @@ xdr_struct! {
     pub struct Counts {
         /// Entries of the source that were looked at.
         pub entries: u64,
-        /// Things that are made, changed, linked or taken away.
+        /// Entries that are created, changed, linked or deleted.
         pub changes: u64,
-        /// Files whose content was asked for.
+        /// Files with requested content.
         pub files: u64,
         /// Their bytes.
         pub bytes: u64,
-        /// Files of those that are whole.
+        /// Files of those that are complete.
         pub files_done: u64,
         /// Bytes that were written, holes apart.
         pub bytes_done: u64,
@@ -407,7 +406,7 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// What the destination has taken from a stream for data.
+    /// What the destination has taken from a data stream.
     pub struct Taken {
         /// The number with which the stream has begun.
         pub stream: u32,
@@ -419,7 +418,8 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// The source gives up a stream for data, and waits to hear what was taken from it.
+    /// The source abandons a data stream, and waits for the number of bytes that were taken from
+    /// it.
     pub struct Broken {
         /// The number with which it has begun.
         pub stream: u32,
@@ -444,7 +444,7 @@ xdr_struct! {
         pub cpus: u32,
         /// Streams that are up.
         pub streams: u32,
-        /// TCP of the streams had something on its way.
+        /// TCP of the streams had data in flight.
         pub busy_ns: u64,
         /// Of that, the receiver's window was full.
         pub rwnd_ns: u64,

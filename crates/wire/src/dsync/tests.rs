@@ -1,4 +1,4 @@
-//! Messages there and back, and what a hostile side may send.
+//! Round trips of messages, and what a hostile side may send.
 
 use base::limits::{DSYNC_ENTRIES_MAX, DSYNC_FRAME_MAX, NAME_MAX};
 use proptest::prelude::*;

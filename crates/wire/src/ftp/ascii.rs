@@ -7,8 +7,8 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Puts a piece of a file behind `out` as it goes on the wire: LF becomes CR LF, unless the
-    /// file has that already.
+    /// Appends a piece of a file to `out` in ASCII type: LF becomes CR LF, unless the file has that
+    /// already.
     pub fn outward(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for line in piece.split_inclusive(|b| *b == b'\n') {
             match line.split_last() {
@@ -57,7 +57,7 @@ impl Ends {
         }
     }
 
-    /// What was kept back, when nothing follows.
+    /// The retained CR, when nothing follows.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.return_last) {
             out.push(b'\r');

@@ -3,7 +3,7 @@
 use super::addr::number;
 use super::{Malformed, date};
 
-/// Facts in the order in which they are told; what is written in FEAT and OPTS.
+/// Facts in the order of a listing, with their names in FEAT and OPTS.
 const NAMES: [(&str, u16); 8] = [
     ("type", bit::TYPE),
     ("perm", bit::PERM),
@@ -35,7 +35,7 @@ pub mod bit {
     pub const GROUP: u16 = 128;
 }
 
-/// Which facts are told.
+/// The facts that are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts(pub u16);
 
@@ -60,7 +60,7 @@ impl Facts {
         told.fold(String::new(), |all, (name, _)| all + name + ";")
     }
 
-    /// The list for FEAT: those told have a star.
+    /// The list for FEAT: selected facts have a star.
     pub fn feature(self) -> String {
         NAMES.iter().fold(String::new(), |all, (name, bit)| {
             all + name + if self.0 & bit != 0 { "*;" } else { ";" }
@@ -108,7 +108,7 @@ impl Kind {
     }
 }
 
-/// What is told of a file; what is `None` was not.
+/// The facts of a file; `None` if absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Entry<'a> {
     /// Kind.
@@ -157,7 +157,7 @@ impl Entry<'_> {
 /// Reads a line of MLSD or MLST; facts that are not known are passed over.
 ///
 /// # Errors
-/// A fact without a value, or one of ours with a wrong one; no name.
+/// A fact without a value, or a known one with an invalid value; no name.
 pub fn entry(line: &[u8]) -> Result<Entry<'_>, Malformed> {
     let at = line.iter().position(|b| *b == b' ').ok_or(Malformed::Missing)?;
     let (told, name) = (line.get(..at).unwrap_or_default(), line.get(at + 1..).unwrap_or_default());

@@ -1,5 +1,6 @@
-//! Lines of LIST, as `ls -l` writes them: for people, though programs read them too, so they are
-//! as they expect. There is no way back: who wants to be told asks for facts ([`super::facts`]).
+//! Lines of LIST, in the format of `ls -l`: for users, but programs parse them too, so the format
+//! follows their expectations. There is no decoder: clients that need exact values request facts
+//! ([`super::facts`]).
 
 use base::units::civil;
 
@@ -20,7 +21,7 @@ pub struct Line<'a> {
     pub modify: i64,
     /// Its name.
     pub name: &'a [u8],
-    /// What a symbolic link says.
+    /// The target of a symbolic link.
     pub target: Option<&'a [u8]>,
 }
 

@@ -15,7 +15,7 @@ pub enum Type {
     Image,
 }
 
-/// What EPSV asks for (RFC 2428 §3 and §4).
+/// The argument of EPSV (RFC 2428 §3 and §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Epsv {
     /// A port of the address that this connection has.
@@ -26,14 +26,14 @@ pub enum Epsv {
     All,
 }
 
-/// What SITE asks for.
+/// The commands of SITE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Site<'a> {
     /// Permission bits of a file.
     Chmod(u32, &'a [u8]),
     /// When a file was changed: seconds and nanoseconds since the epoch.
     Utime((i64, u32), &'a [u8]),
-    /// What there is.
+    /// The list of SITE commands.
     Help,
 }
 
@@ -42,7 +42,7 @@ pub enum Site<'a> {
 pub enum Opts<'a> {
     /// UTF-8 on or off.
     Utf8(bool),
-    /// The facts that MLST and MLSD tell (RFC 3659 §7.9).
+    /// The facts that MLST and MLSD return (RFC 3659 §7.9).
     Mlst(&'a [u8]),
     /// The algorithm of HASH; without one, which it is.
     Hash(Option<&'a [u8]>),
@@ -55,8 +55,7 @@ pub enum Request<'a> {
     Bare(Verb),
     /// A command with a name, a path or another text behind it.
     Text(Verb, &'a [u8]),
-    /// A command whose text may be missing: LIST, NLST, STAT, MLST, MLSD, STOU, HELP, LANG, AVBL,
-    /// NOOP.
+    /// A command with optional text: LIST, NLST, STAT, MLST, MLSD, STOU, HELP, LANG, AVBL, NOOP.
     Maybe(Verb, Option<&'a [u8]>),
     /// ALLO, REST or PBSZ and its number.
     Number(Verb, u64),

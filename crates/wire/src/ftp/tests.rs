@@ -1,4 +1,4 @@
-//! What goes on the wire, against the texts of the RFCs.
+//! The wire format, against the texts of the RFCs.
 
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4};
 

@@ -6,7 +6,7 @@ use crate::ftp::line::Lines;
 use crate::ftp::{addr, date, reply, request};
 use crate::xdr::Reader;
 
-/// Commands, a reply, facts, text or an address; the first number says which.
+/// Commands, a reply, facts, text or an address, selected by the first number.
 pub fn any(data: &[u8]) -> bool {
     let mut r = Reader::new(data);
     let Ok(which) = r.u32("which") else { return false };

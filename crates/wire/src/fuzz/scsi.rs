@@ -41,7 +41,7 @@ macro_rules! same {
 const ACTIONS: [ReserveOut; 3] =
     [ReserveOut::Register, ReserveOut::Preempt, ReserveOut::RegisterAndMove];
 
-/// The data of a command; the first byte says of which.
+/// The data of a command, which the first byte selects.
 pub fn scsi_data(data: &[u8]) -> bool {
     let Some((which, b)) = data.split_first() else { return false };
     match which {

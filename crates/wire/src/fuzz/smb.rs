@@ -61,7 +61,7 @@ pub fn smb_message(data: &[u8]) -> bool {
 }
 
 fn request(command: Command, message: &[u8]) -> bool {
-    // Whatever the fields say, it is a number of credits.
+    // Any values of the fields result in a number of credits.
     assert!((1..=1 << 20).contains(&Payload::of(command, message).charge()));
     match command {
         Command::NEGOTIATE => same(message, negotiate::Request::decode, |r, out| r.put(out, 0)),
@@ -189,7 +189,7 @@ pub fn smb_contexts(data: &[u8]) -> bool {
     !first.is_empty()
 }
 
-/// What signs a user in: a word of SPNEGO, or of NTLM by itself.
+/// Tokens of a sign-in: SPNEGO, or plain NTLM.
 pub fn smb_sign_in(data: &[u8]) -> bool {
     let token = match spnego::client(data) {
         Ok(token) => token.token.unwrap_or_default(),

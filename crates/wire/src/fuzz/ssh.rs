@@ -1,4 +1,4 @@
-//! Targets of SSH: messages, keys, and what reaches a transport that knows nobody yet.
+//! Targets of SSH: messages, keys, and the input of a transport before authentication.
 
 use std::sync::{Arc, LazyLock};
 
@@ -16,7 +16,7 @@ use crate::ssh::transport::{ClientSetup, Error, Received, ServerSetup, Side, Tra
 pub fn ssh_message(data: &[u8]) -> bool {
     let short = channel_data(data);
     if let Some(body) = data.get(1..) {
-        // What message 60 is, only the method says.
+        // The meaning of message 60 depends on the method.
         let mut again = Vec::new();
         if let Ok(ok) = PkOk::decode(body) {
             ok.encode(&mut again);
@@ -46,7 +46,7 @@ pub fn ssh_message(data: &[u8]) -> bool {
     true
 }
 
-/// A key, a certificate, or a line of authorized keys; the first byte says which.
+/// A key, a certificate, or a line of authorized keys, selected by the first byte.
 pub fn ssh_key(data: &[u8]) -> bool {
     let Some((which, rest)) = data.split_first() else { return false };
     match which {
@@ -117,7 +117,7 @@ fn feed(side: &Side, data: &[u8], piece: usize) -> Result<usize, Error> {
         }
         taken += at;
         input.drain(..at);
-        // Two packets for a share, and one for each that nobody knows.
+        // Two packets for a key share, and one for each unknown packet.
         assert!(transport.backlog() <= 8192 + 2 * data.len());
     }
     Ok(taken)

@@ -1,6 +1,6 @@
 //! The chunked transfer coding (RFC 9112 §7.1), pure: where the data is in what came.
 //!
-//! Extensions and trailer fields are read over; they are bounded, and mean nothing to us.
+//! Chunk extensions and trailer fields are bounded and ignored.
 
 use base::limits::{HTTP_CHUNK_LINE_MAX, HTTP_HEAD_MAX};
 
@@ -19,7 +19,7 @@ enum State {
     DataReturn,
     /// The line feed behind it.
     DataEnd,
-    /// A trailer's line, so many bytes of it.
+    /// A trailer's line, this many bytes of it.
     Trailer { line: usize, all: usize },
     /// The line feed of a trailer's line; whether the line was empty.
     TrailerEnd { empty: bool, all: usize },
@@ -27,7 +27,7 @@ enum State {
     End,
 }
 
-/// A chunk that is none: the peer's fault.
+/// An invalid chunk: the peer's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the chunks are malformed")]
 pub struct ChunkError;
@@ -35,9 +35,9 @@ pub struct ChunkError;
 /// What a step has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// So many bytes that are not data.
+    /// This many bytes that are not data.
     Skip(usize),
-    /// So many bytes of data.
+    /// This many bytes of data.
     Data(usize),
     /// The body has ended.
     End,
@@ -70,7 +70,7 @@ impl Chunks {
         }
     }
 
-    /// So many bytes of data were taken: not more than are left.
+    /// This many bytes of data were taken: not more than are left.
     pub fn took(&mut self, count: u64) {
         if let State::Data { left } = self.state {
             let left = left.saturating_sub(count);
@@ -82,7 +82,7 @@ impl Chunks {
     /// taken.
     ///
     /// # Errors
-    /// It makes no sense.
+    /// The chunks are invalid.
     pub fn step(&mut self, bytes: &[u8]) -> Result<Found, ChunkError> {
         let mut used = 0;
         for byte in bytes {

@@ -52,7 +52,7 @@ impl Method {
         known.copied().unwrap_or(Self::Other)
     }
 
-    /// Whether it asks for nothing to be changed (RFC 9110 §9.2.1).
+    /// Whether it is a safe method (RFC 9110 §9.2.1).
     pub fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Propfind)
     }

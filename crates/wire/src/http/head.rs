@@ -12,7 +12,7 @@ use super::target::{Target, TargetError, authority};
 /// How the end of a body is found (RFC 9112 §6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// After so many bytes; 0 when there is no body.
+    /// After this many bytes; 0 when there is no body.
     Length(u64),
     /// It comes in chunks.
     Chunked,
@@ -33,9 +33,9 @@ pub struct Head {
     pub framing: Framing,
     /// Whether the client knows HTTP/1.1: chunks, and answers on the way.
     pub modern: bool,
-    /// Whether the connection goes on after it.
+    /// Whether the connection continues after it.
     pub keep_alive: bool,
-    /// Whether the client waits for a word before it sends the body (RFC 9110 §10.1.1).
+    /// Whether the client waits for 100 (Continue) before it sends the body (RFC 9110 §10.1.1).
     pub expects: bool,
 }
 
@@ -51,25 +51,25 @@ pub enum HeadError {
     /// Another version.
     #[error("only HTTP/1.0 and HTTP/1.1 are supported")]
     Version,
-    /// Its target is none.
+    /// Its target is invalid.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// It does not say to whom it is, or says it twice.
+    /// It lacks the host, or has it twice.
     #[error("a request needs exactly one Host header")]
     Host,
-    /// The end of its body cannot be told without doubt.
+    /// The end of its body is ambiguous.
     #[error("the length of the body is ambiguous")]
     Framing,
-    /// Its body is encoded in a way that we do not know.
+    /// Its body has an unknown transfer coding.
     #[error("the transfer coding is not known")]
     Coding,
-    /// It expects what we do not do.
+    /// It has an unknown expectation.
     #[error("the expectation is not known")]
     Expectation,
 }
 
 impl HeadError {
-    /// The status that says so.
+    /// The status of the response.
     pub fn status(self) -> u16 {
         match self {
             Self::TooLarge => 431,
@@ -82,8 +82,8 @@ impl HeadError {
     }
 }
 
-/// How many bytes of `bytes` are a head, with the empty line at its end; `None` when it is not
-/// whole. `seen` is how many of them were looked at before.
+/// How many bytes of `bytes` are a head, with the empty line at its end; `None` when it is
+/// incomplete. `seen` is how many of them were looked at before.
 ///
 /// # Errors
 /// It cannot become one.
@@ -114,7 +114,7 @@ impl Head {
     /// Takes a whole head apart.
     ///
     /// # Errors
-    /// It makes no sense, or two.
+    /// It is invalid or ambiguous.
     pub fn parse(bytes: &[u8]) -> Result<Self, HeadError> {
         let bytes = bytes.get(leading(bytes)..).unwrap_or_default();
         let mut fields = [httparse::EMPTY_HEADER; HTTP_HEADERS_MAX];

@@ -38,19 +38,19 @@ pub fn tags(value: &[u8]) -> impl Iterator<Item = Tag<'_>> {
     })
 }
 
-/// What a request asks for of a file of some size.
+/// The part of a file that a request selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     /// All of it.
     Whole,
     /// These parts (start and end, the end not included): at least one, none empty.
     Parts(Vec<(u64, u64)>),
-    /// 416: nothing that is there.
+    /// 416: no range overlaps the file.
     Nothing,
 }
 
-/// What a `Range` asks for of a file of some size. Ranges that overlap are merged; what makes no
-/// sense, or is too much, asks for the whole.
+/// What a `Range` selects of a file of some size. Ranges that overlap are merged; an invalid or
+/// excessive one selects the whole file.
 pub fn ranges(range: &[u8], size: u64) -> Wanted {
     let prefix: &[u8] = b"bytes=";
     let Some((unit, list)) = range.split_at_checked(prefix.len()) else { return Wanted::Whole };
@@ -78,12 +78,12 @@ pub fn ranges(range: &[u8], size: u64) -> Wanted {
     }
 }
 
-/// Whether a range asks for some last bytes, and not for none.
+/// Whether a range selects some last bytes, and not none.
 fn is_suffix(member: &[u8]) -> bool {
     member.strip_prefix(b"-").and_then(position).is_some_and(|length| length > 0)
 }
 
-/// One range: empty if it lies beyond the end, `None` if it makes no sense.
+/// One range: empty if it lies beyond the end, `None` if it is invalid.
 fn part(member: &[u8], size: u64) -> Option<(u64, u64)> {
     let dash = member.iter().position(|b| *b == b'-')?;
     let (first, last) = (member.get(..dash)?, member.get(dash + 1..)?);

@@ -45,8 +45,8 @@ impl Target {
             Some((_, rest)) => rest,
             None => target,
         };
-        // A fragment is not part of a request (RFC 9112 §3.2). Who sends one means something in the
-        // file, and a DELETE of the file is not what he wants.
+        // A fragment is not part of a request (RFC 9112 §3.2). A client that sends one means a part
+        // of the file: a DELETE must not remove the file.
         if target.contains(&b'#') {
             return Err(TargetError::Form);
         }

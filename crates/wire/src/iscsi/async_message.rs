@@ -1,4 +1,4 @@
-//! Asynchronous Message (RFC 7143 §11.9): what a target says unasked.
+//! Asynchronous Message (RFC 7143 §11.9): an unsolicited message of a target.
 
 use super::bhs::{Bhs, FINAL, Opcode, PduError, RESERVED_TAG, TargetSn};
 use super::command::{put_sense, sense, sense_len};
@@ -9,15 +9,15 @@ use super::frame::{Head, PutPdu};
 pub struct AsyncEvent(pub u8);
 
 impl AsyncEvent {
-    /// A SCSI asynchronous event; sense data says which.
+    /// A SCSI asynchronous event; the sense data has its kind.
     pub const SCSI: Self = Self(0);
-    /// The target asks for a logout, within parameter 3 seconds.
+    /// The target requests a logout, within parameter 3 seconds.
     pub const LOGOUT: Self = Self(1);
     /// The target will drop, or has dropped, the connection that parameter 1 names.
     pub const DROP_CONNECTION: Self = Self(2);
     /// The target will drop all connections of the session.
     pub const DROP_SESSION: Self = Self(3);
-    /// The target asks for a negotiation of parameters, within parameter 3 seconds.
+    /// The target requests a negotiation of parameters, within parameter 3 seconds.
     pub const NEGOTIATION: Self = Self(4);
     /// All tasks of the logical unit are being ended (RFC 7144 §6.1).
     pub const TASKS_TERMINATED: Self = Self(5);

@@ -73,7 +73,7 @@ opcodes! {
 /// Why a PDU that was cut is not one that makes sense. The peer is at fault in every case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PduError {
-    /// An opcode that the peer may not send, or that nobody knows.
+    /// An opcode that the peer may not send, or an unknown one.
     #[error("opcode {0:#04x} is not supported")]
     UnknownOpcode(u8),
     /// A field has a value that leaves the PDU without meaning.
@@ -86,7 +86,7 @@ pub enum PduError {
         /// What the peer sent.
         got: u32,
     },
-    /// Fields that exclude one another, or one that lacks another.
+    /// Fields that exclude each other, or one that lacks another.
     #[error("{pdu} breaks a rule: {rule}")]
     Rule {
         /// The PDU.
@@ -105,7 +105,7 @@ pub enum PduError {
 }
 
 impl PduError {
-    /// What a target says in its Reject (§11.17.1).
+    /// The reason in the target's Reject (§11.17.1).
     pub const fn reason(self) -> RejectReason {
         match self {
             Self::UnknownOpcode(_) => RejectReason::COMMAND_NOT_SUPPORTED,

@@ -10,13 +10,13 @@ use thiserror::Error;
 pub const SECRET_MIN: usize = 12;
 /// Longest secret, in bytes: open-iscsi takes 255.
 pub const SECRET_MAX: usize = 255;
-/// Bytes of a challenge of ours, as many as the longest response has.
+/// Bytes of our challenge, as many as the longest response has.
 pub const CHALLENGE: usize = 32;
 
-/// Why CHAP fails. The peer is at fault; it is told only that the authentication failed.
+/// Why CHAP fails. The peer is at fault; it learns only that the authentication failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ChapError {
-    /// No algorithm of the list is ours.
+    /// No algorithm of the list is supported.
     #[error("no common algorithm for CHAP")]
     NoAlgorithm,
     /// A value that is not binary, or longer than one may be.

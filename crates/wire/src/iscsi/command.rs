@@ -185,7 +185,7 @@ impl PutPdu for ScsiCommand<'_> {
 }
 
 /// The additional headers of a command: the rest of its CDB, and the length of its read. Headers of
-/// a type that nobody knows are not looked at.
+/// unknown types are ignored.
 fn additional(mut ahs: &[u8]) -> Result<(&[u8], Option<u32>), PduError> {
     let (mut rest, mut read_length): (Option<&[u8]>, _) = (None, None);
     let short = PduError::Short { pdu: COMMAND, what: "additional header" };
@@ -227,9 +227,9 @@ pub enum Residual {
     /// Exactly as much.
     #[default]
     None,
-    /// So many bytes less.
+    /// This many bytes less.
     Underflow(u32),
-    /// So many bytes were not transferred, as the initiator expected fewer.
+    /// This many bytes were not transferred, as the initiator expected fewer.
     Overflow(u32),
 }
 
@@ -270,7 +270,7 @@ impl Residual {
     }
 }
 
-/// What a target says of the delivery of a command (§11.4.3).
+/// The response of a target about the delivery of a command (§11.4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ServiceResponse(pub u8);
 

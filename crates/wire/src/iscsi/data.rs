@@ -76,7 +76,7 @@ impl PutPdu for DataOut<'_> {
 pub struct DataIn<'a> {
     /// The last of its sequence.
     pub is_final: bool,
-    /// The target asks for a DataACK, at error recovery levels that we do not have.
+    /// The target requests a DataACK, at error recovery levels that are not supported.
     pub acknowledge: bool,
     /// The command's status; then this PDU is the last of the command.
     pub status: Option<DataStatus>,
@@ -86,7 +86,7 @@ pub struct DataIn<'a> {
     pub itt: u32,
     /// Target transfer tag, if `acknowledge` is set.
     pub ttt: u32,
-    /// Sequence numbers. The StatSN means nothing without a status.
+    /// Sequence numbers. The StatSN is valid only with a status.
     pub sn: TargetSn,
     /// Number within the command.
     pub data_sn: Serial,
@@ -167,7 +167,7 @@ impl PutPdu for DataIn<'_> {
     }
 }
 
-/// Ready To Transfer: the target asks for data of a write.
+/// Ready To Transfer: the target requests data of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct R2t {
     /// Logical unit.

@@ -23,7 +23,7 @@ impl Crc32c {
         Self(0)
     }
 
-    /// Goes on with these bytes.
+    /// Continues with these bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0 = crc32c::crc32c_append(self.0, bytes);
     }

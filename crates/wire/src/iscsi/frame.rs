@@ -41,8 +41,8 @@ pub enum CutError {
     },
 }
 
-/// The data digest does not fit the data. Where the next PDU begins is known: the command fails,
-/// the connection may go on (§7.8: Reject with "data digest error", then the data is not used).
+/// The data digest does not match the data. Where the next PDU begins is known: the command fails,
+/// the connection may continue (§7.8: Reject with "data digest error", then the data is not used).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("data digest is {got:02x?}, {want:02x?} was expected")]
 pub struct DataDigestError {
@@ -215,8 +215,8 @@ pub trait PutPdu {
         }
     }
 
-    /// Appends all before the data segment, whose `length` bytes are sent from elsewhere, followed
-    /// by [`tail`].
+    /// Appends all before the data segment, of which the `length` bytes are sent from elsewhere,
+    /// followed by [`tail`].
     fn put_head(&self, out: &mut Vec<u8>, digests: Digests, length: usize) {
         let start = out.len();
         let mut bhs = Bhs::of(self.opcode());

@@ -1,22 +1,22 @@
-//! The keys of RFC 7143 §13 and §12: how each is negotiated, who may send it and when, what holds
-//! without it.
+//! The keys of RFC 7143 §13 and §12: how each is negotiated, which side may send it and when, and
+//! its default.
 
 /// How the value of a key comes about (§6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// The first of the list that the other side has.
     List,
-    /// Yes only if both say Yes.
+    /// Yes only if both sides send Yes.
     And,
-    /// Yes if one says Yes.
+    /// Yes if one side sends Yes.
     Or,
     /// The lower of two numbers.
     Minimum(Range),
     /// The higher of two numbers.
     Maximum(Range),
-    /// A number that one side says of itself; it is not answered.
+    /// A number that one side declares; it is not answered.
     DeclaredNumber(Range),
-    /// Text that one side says of itself; it is not answered.
+    /// Text that one side declares; it is not answered.
     Declared,
     /// A question of the initiator (SendTargets).
     Question,
@@ -61,7 +61,7 @@ pub enum Use {
     All,
 }
 
-/// Who may send a key.
+/// The side that may send a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sender {
     /// Only the initiator.
@@ -104,7 +104,7 @@ macro_rules! keys {
                 match self { $(Self::$name => Use::$use,)* }
             }
 
-            /// Who may send it.
+            /// The side that may send it.
             pub const fn sender(self) -> Sender {
                 match self { $(Self::$name => Sender::$sender,)* }
             }
@@ -191,7 +191,7 @@ impl Key {
         matches!(self, Self::ChapC | Self::ChapR)
     }
 
-    /// Whether it means nothing in a discovery session ("Irrelevant when: SessionType=Discovery").
+    /// Whether it is irrelevant in a discovery session ("Irrelevant when: SessionType=Discovery").
     pub const fn is_irrelevant_in_discovery(self) -> bool {
         matches!(
             self,
@@ -210,9 +210,9 @@ impl Key {
 
 /// Answer: the key is not known (§6.2).
 pub const NOT_UNDERSTOOD: &str = "NotUnderstood";
-/// Answer: the key means nothing beside others that were negotiated (§6.2).
+/// Answer: the key is irrelevant with others that were negotiated (§6.2).
 pub const IRRELEVANT: &str = "Irrelevant";
-/// Answer: no value of those offered can be taken (§6.2).
+/// Answer: none of the offered values is acceptable (§6.2).
 pub const REJECT: &str = "Reject";
 /// The value of a list that stands for "nothing of this kind" (§6.2).
 pub const NONE: &str = "None";

@@ -13,10 +13,10 @@ pub const VERSION: u8 = 0;
 /// A stage of a connection (§11.12.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Stage {
-    /// Who the sides are.
+    /// Authentication of the sides.
     #[default]
     SecurityNegotiation = 0,
-    /// How they work together.
+    /// Operational parameters.
     LoginOperationalNegotiation = 1,
     /// SCSI commands.
     FullFeaturePhase = 3,
@@ -33,14 +33,14 @@ impl Stage {
     }
 }
 
-/// What the flags of a login PDU say (§11.12.1 to §11.12.3).
+/// The flags of a login PDU (§11.12.1 to §11.12.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stages {
     /// Where the sender is.
     pub current: Stage,
-    /// Where it wants to go, or goes (the T bit).
+    /// The next stage, requested or granted (the T bit).
     pub transit: Option<Stage>,
-    /// The text goes on in the next PDU (the C bit); excludes `transit`.
+    /// The text continues in the next PDU (the C bit); excludes `transit`.
     pub to_be_continued: bool,
 }
 
@@ -144,7 +144,7 @@ impl PutPdu for LoginRequest<'_> {
 /// How a login went: class and detail (§11.13.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LoginStatus {
-    /// 0: it goes on, 1: elsewhere, 2: the initiator is at fault, 3: the target is.
+    /// 0: success, 1: redirection, 2: the initiator is at fault, 3: the target is.
     pub class: u8,
     /// More, by class.
     pub detail: u8,
@@ -164,9 +164,9 @@ macro_rules! login_statuses {
 login_statuses! {
     /// Success.
     SUCCESS = 0, 0;
-    /// Target moved temporarily; TargetAddress says where.
+    /// Target moved temporarily; TargetAddress has the new address.
     MOVED_TEMPORARILY = 1, 1;
-    /// Target moved permanently; TargetAddress says where.
+    /// Target moved permanently; TargetAddress has the new address.
     MOVED_PERMANENTLY = 1, 2;
     /// Initiator error, of no other kind.
     INITIATOR_ERROR = 2, 0;
@@ -203,7 +203,7 @@ login_statuses! {
 /// Login Response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoginResponse<'a> {
-    /// Stages. Of a response with another status than success they mean nothing.
+    /// Stages. They are undefined in a response with another status than success.
     pub stages: Stages,
     /// Highest version of the target.
     pub version_max: u8,
@@ -217,7 +217,7 @@ pub struct LoginResponse<'a> {
     pub itt: u32,
     /// Sequence numbers.
     pub sn: TargetSn,
-    /// How it goes.
+    /// The status.
     pub status: LoginStatus,
     /// Keys and values ([`super::text`]).
     pub data: &'a [u8],

@@ -59,7 +59,7 @@ enum Auth {
     Asked,
     /// CHAP_R was sent, with our challenge if the target must sign in.
     Answered(Option<Challenge>),
-    /// Both are who they say.
+    /// Both sides are authenticated, as far as required.
     Done,
 }
 
@@ -117,7 +117,7 @@ impl InitiatorLogin {
         (Stages { current: self.stage, transit, to_be_continued: false }, text)
     }
 
-    /// Takes a response and says what to send.
+    /// Takes a response and returns what to send.
     ///
     /// # Errors
     /// [`LoginError`]; close the connection.

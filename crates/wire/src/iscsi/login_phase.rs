@@ -1,6 +1,6 @@
 //! The login phase of a target (RFC 7143 §6.3): stages, identity, CHAP and operational parameters
-//! as a machine that takes requests and says what to respond. It knows no targets and no secrets;
-//! the caller answers for them once the initiator has said who it is.
+//! as a machine that takes requests and returns responses. It has no list of targets and no
+//! secrets; the caller supplies them once the initiator has sent its name.
 
 use base::limits::{
     ISCSI_LOGIN_DATA_MAX, ISCSI_LOGIN_REQUESTS_MAX, ISCSI_LOGIN_TEXT_MAX, ISCSI_NAME_MAX,
@@ -16,7 +16,7 @@ use super::pairs::{self, Collector, Pair, put};
 /// group, which is added later.
 const LOGIN_REPLY_MAX: usize = ISCSI_LOGIN_DATA_MAX - 64;
 
-/// Who the initiator says it is, and what it wants.
+/// The names that the initiator has sent, and the kind of session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// InitiatorName.
@@ -51,7 +51,7 @@ pub enum Authentication {
     Chap {
         /// What it must know.
         initiator: Credentials,
-        /// What we prove ourselves with if it asks.
+        /// The target's credentials, if the initiator requests them.
         target: Option<Credentials>,
         /// Random bytes: the identifier, then the challenge.
         random: [u8; 1 + CHALLENGE],
@@ -63,7 +63,7 @@ pub enum Authentication {
 pub struct Access {
     /// How the initiator signs in.
     pub authentication: Authentication,
-    /// The portal group of the connection, told unless the session is for discovery.
+    /// The portal group of the connection, sent unless the session is for discovery.
     pub portal_group: u16,
 }
 
@@ -90,13 +90,13 @@ pub struct Reply {
 /// How far the authentication is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Auth {
-    /// Nothing was said.
+    /// Not negotiated.
     Undecided,
     /// CHAP was chosen.
     Chosen,
     /// Our challenge is out.
     Challenged(Challenge),
-    /// The initiator is who it says, or need not show.
+    /// The initiator is authenticated, or need not be.
     Done,
 }
 
@@ -140,7 +140,7 @@ impl TargetLogin {
         }
     }
 
-    /// Who has signed in, or wants to.
+    /// The identity of the initiator, authenticated or not.
     pub const fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()
     }
@@ -180,7 +180,7 @@ impl TargetLogin {
         Ok(Step::Identify(identity))
     }
 
-    /// Goes on after [`Step::Identify`].
+    /// Continues after [`Step::Identify`].
     ///
     /// # Errors
     /// The status to respond with.
@@ -204,7 +204,7 @@ impl TargetLogin {
         Ok(reply)
     }
 
-    /// Whether a request goes on with this login (§11.12: the same tag, ISID, CID and TSIH, the
+    /// Checks that a request belongs to this login (§11.12: the same tag, ISID, CID and TSIH, the
     /// stage that it is in).
     fn follow(&mut self, request: &LoginRequest<'_>) -> Result<(), LoginStatus> {
         let (itt, isid, cid, tsih) = (request.itt, request.isid, request.cid, request.tsih);
@@ -253,7 +253,7 @@ impl TargetLogin {
         if stages.current == Stage::LoginOperationalNegotiation {
             self.negotiation.declare(&mut out);
         }
-        // Keys that nobody knows, one after the other: their answers are longer than they are.
+        // Too many unknown keys: their answers are longer than they are.
         if out.len() > LOGIN_REPLY_MAX {
             return Err(LoginStatus::INITIATOR_ERROR);
         }
@@ -362,8 +362,8 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= ISCSI_NAME_MAX && !name.contains(is_bad)
 }
 
-/// Who it is, out of the first text (§6.3: InitiatorName always; TargetName unless the session is
-/// for discovery).
+/// The identity in the first text (§6.3: InitiatorName always; TargetName unless the session is for
+/// discovery).
 fn identify(pairs: &[Pair<'_>]) -> Result<Identity, LoginStatus> {
     let value = |key: Key| pairs.iter().find(|pair| pair.key == key.name()).map(|pair| pair.value);
     let initiator = value(Key::InitiatorName).ok_or(LoginStatus::MISSING_PARAMETER)?;

@@ -301,7 +301,7 @@ fn log_in(
     Err("without end".to_owned())
 }
 
-/// What a target says to the first text of an initiator.
+/// The reply of a target to the first text of an initiator.
 fn first(pairs: &[u8]) -> Result<Reply, LoginStatus> {
     let (current, transit) = (Stage::LoginOperationalNegotiation, None);
     let stages = Stages { current, transit, to_be_continued: false };
@@ -395,7 +395,7 @@ fn statuses_of_a_target() {
     old.version_min = 1;
     let mut login = TargetLogin::new(Parameters::of_target());
     assert_eq!(login.take(&old), Err(LoginStatus::UNSUPPORTED_VERSION));
-    // Without security negotiation nobody signs in where CHAP is demanded.
+    // Where CHAP is required, a login without security negotiation fails.
     let mut login = TargetLogin::new(Parameters::of_target());
     login.take(&request(TO_FULL, &text(&[name, target]))).expect("a step");
     assert_eq!(login.admit(chap(None)), Err(LoginStatus::AUTHENTICATION_FAILURE));
@@ -417,7 +417,7 @@ fn stages_are_kept() {
     assert_eq!(get(&reply.text, "TargetPortalGroupTag"), Some("5"));
     assert_eq!(get(&reply.text, "MaxRecvDataSegmentLength"), Some("262144"));
     assert!(login.take(&request(TO_FULL, b"")).is_err(), "after the end");
-    // Nobody leaves the security stage before CHAP has ended.
+    // The security stage cannot be left before CHAP has ended.
     let early = Stages { transit: Some(Stage::LoginOperationalNegotiation), ..SECURITY };
     let (mut login, reply) = admitted(early, &[("AuthMethod", "CHAP,None")], chap(None));
     assert_eq!((reply.stages, get(&reply.text, "AuthMethod")), (SECURITY, Some("CHAP")));

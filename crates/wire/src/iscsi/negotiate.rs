@@ -20,8 +20,8 @@ pub enum Side {
     Target,
 }
 
-/// Why a negotiation cannot go on: a login ends with "initiator error" (§6.2, §7.11). The peer is
-/// at fault.
+/// Why a negotiation fails: a login ends with "initiator error" (§6.2, §7.11). The peer is at
+/// fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NegotiationError {
     /// A key came again (§6.2: at most once in a negotiation).
@@ -48,9 +48,9 @@ pub struct Parameters {
     pub initial_r2t: bool,
     /// Whether a command may bring data.
     pub immediate_data: bool,
-    /// Bytes of a data segment that we take. A proposal of ours.
+    /// Most bytes of a data segment that we receive; we declare it.
     pub max_recv_data: u32,
-    /// Bytes of a data segment that the peer takes.
+    /// Most bytes of a data segment that the peer receives.
     pub max_send_data: u32,
     /// Bytes of one sequence of Data-Ins or Data-Outs.
     pub max_burst: u32,
@@ -95,8 +95,8 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// What a target of ours is ready for: the largest figures that we take, digests as the
-    /// initiator likes, error recovery level 0, one connection.
+    /// The limits of our targets: the largest values that we accept, digests as the initiator
+    /// prefers, error recovery level 0, one connection.
     pub fn of_target() -> Self {
         Self {
             digests: Digests { header: true, data: true },
@@ -187,7 +187,7 @@ impl Negotiation {
         Self { side, wishes, result, progress, is_discovery: false }
     }
 
-    /// From now on this is a discovery session, in which many keys mean nothing.
+    /// From now on this is a discovery session, in which many keys are irrelevant.
     pub const fn set_discovery(&mut self) {
         self.is_discovery = true;
     }
@@ -208,7 +208,7 @@ impl Negotiation {
         self.progress.get_mut(at)
     }
 
-    /// Appends every key that nobody has touched yet, with what we wish.
+    /// Appends every key that was not negotiated yet, with our values.
     pub fn propose(&mut self, out: &mut Vec<u8>) {
         for key in PROPOSED {
             let skipped = self.is_discovery && key.is_irrelevant_in_discovery();
@@ -254,10 +254,10 @@ impl Negotiation {
     }
 
     /// Takes a pair of the peer: a proposal, which is answered into `out`, an answer, or a
-    /// declaration. Keys that nobody knows are answered as such.
+    /// declaration. Unknown keys are answered with NotUnderstood.
     ///
     /// # Errors
-    /// [`NegotiationError`]: the login cannot go on.
+    /// [`NegotiationError`]: the login fails.
     pub fn take(&mut self, pair: Pair<'_>, out: &mut Vec<u8>) -> Result<(), NegotiationError> {
         let Some(key) = Key::of(pair.key) else {
             if !matches!(pair.value, NOT_UNDERSTOOD | IRRELEVANT | REJECT) {

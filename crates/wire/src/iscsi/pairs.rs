@@ -46,7 +46,7 @@ pub struct Pair<'a> {
     pub value: &'a str,
 }
 
-/// Collects the text of PDUs until one does not say that it goes on.
+/// Collects the text of PDUs until one without the C bit.
 #[derive(Debug)]
 pub struct Collector {
     text: Vec<u8>,
@@ -60,7 +60,7 @@ impl Collector {
         Self { text: Vec::new(), max, is_open: false }
     }
 
-    /// Whether text has come that goes on.
+    /// Whether the collected text continues in the next PDU.
     pub const fn is_open(&self) -> bool {
         self.is_open
     }
@@ -151,7 +151,7 @@ pub fn put(out: &mut Vec<u8>, key: &str, value: &str) {
     out.push(0);
 }
 
-/// Text cut into data segments of at most `max` bytes, each with whether the text goes on: one
+/// Text cut into data segments of at most `max` bytes, each with whether the text continues: one
 /// segment at least. A `max` of 0 counts as 1.
 pub fn segments(text: &[u8], max: usize) -> impl Iterator<Item = (&[u8], bool)> {
     let max = max.max(1);

@@ -19,7 +19,7 @@ impl RejectReason {
     pub const TASK_IN_PROGRESS: Self = Self(0x07);
     /// An acknowledgement of data that is wrong.
     pub const INVALID_DATA_ACK: Self = Self(0x08);
-    /// A field of the PDU means nothing.
+    /// A field of the PDU is invalid.
     pub const INVALID_PDU_FIELD: Self = Self(0x09);
     /// No target transfer tag is free for a longer exchange of text.
     pub const LONG_OPERATION: Self = Self(0x0a);

@@ -38,7 +38,7 @@ impl<'a> Request<'a> {
     /// elsewhere.
     ///
     /// # Errors
-    /// [`PduError`], which names the field that means nothing.
+    /// [`PduError`], which names the invalid field.
     pub fn decode(head: &Head<'a>, data: &'a [u8]) -> Result<Self, PduError> {
         Ok(match head.bhs.opcode() {
             Opcode::NOP_OUT => Self::NopOut(NopOut::decode(head, data)?),

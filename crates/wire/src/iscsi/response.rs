@@ -43,7 +43,7 @@ impl<'a> Response<'a> {
     /// elsewhere.
     ///
     /// # Errors
-    /// [`PduError`], which names the field that means nothing.
+    /// [`PduError`], which names the invalid field.
     pub fn decode(head: &Head<'a>, data: &'a [u8]) -> Result<Self, PduError> {
         Ok(match head.bhs.opcode() {
             Opcode::NOP_IN => Self::NopIn(NopIn::decode(head, data)?),

@@ -4,7 +4,7 @@ use super::Serial;
 use super::bhs::{Bhs, FINAL, Opcode, PduError};
 use super::frame::{Head, PutPdu};
 
-/// What is asked for (§11.16.1).
+/// What is requested (§11.16.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SnackType {
     /// Data-Ins or R2Ts once more.
@@ -20,7 +20,7 @@ pub enum SnackType {
 /// SNACK Request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Snack {
-    /// What is asked for.
+    /// What is requested.
     pub kind: SnackType,
     /// Logical unit, of a DataACK.
     pub lun: u64,
@@ -30,7 +30,7 @@ pub struct Snack {
     pub tag: u32,
     /// The StatSN that the initiator expects next.
     pub exp_stat_sn: Serial,
-    /// First number that is asked for.
+    /// First requested number.
     pub beg_run: Serial,
     /// How many; 0 for all that follow.
     pub run_length: u32,

@@ -106,7 +106,7 @@ fn golden_long_cdb_and_read_length() {
     let mut bad = sent.clone();
     bad[BHS + 26] = 1;
     assert!(matches!(request(&bad), Err(PduError::Rule { .. })));
-    // A header that nobody knows is read over.
+    // An unknown header is ignored.
     let mut unknown = sent;
     unknown[BHS + 26] = 9;
     let Ok(Request::ScsiCommand(other)) = request(&unknown) else { panic!("a command") };
@@ -222,7 +222,7 @@ fn limits_are_found_by_the_header_alone() {
     bhs[5..8].copy_from_slice(&1000u32.to_be_bytes()[1..]);
     assert_eq!(framer.next(&bhs), Ok(Framed::Need(BHS + 1000)));
     assert!(framer.input_max() >= BHS + ISCSI_AHS_MAX + 1000);
-    // Nobody is made to hold more than the limit of all.
+    // The overall limit bounds every data segment.
     let framer = Framer::new(NO, usize::MAX);
     bhs[5..8].copy_from_slice(&[0xff; 3]);
     assert!(matches!(framer.next(&bhs), Err(CutError::DataTooLong { .. })));

@@ -4,7 +4,7 @@
 use super::bhs::{Bhs, FINAL, InitiatorSn, Opcode, PduError, TargetSn};
 use super::frame::{Head, PutPdu};
 
-/// The C bit of byte 1: the text goes on in the next PDU.
+/// The C bit of byte 1: the text continues in the next PDU.
 const CONTINUE: u8 = 0x40;
 
 fn flags(pdu: &'static str, b: &Bhs) -> Result<(bool, bool), PduError> {
@@ -20,9 +20,9 @@ fn flags(pdu: &'static str, b: &Bhs) -> Result<(bool, bool), PduError> {
 pub struct TextRequest<'a> {
     /// Whether it is handled out of the order of CmdSN.
     pub immediate: bool,
-    /// The initiator has no more to say.
+    /// The initiator has no more text to send.
     pub is_final: bool,
-    /// The text goes on in the next PDU; excludes `is_final`.
+    /// The text continues in the next PDU; excludes `is_final`.
     pub to_be_continued: bool,
     /// What the target has put into the response that this one follows.
     pub lun: u64,
@@ -83,7 +83,7 @@ impl PutPdu for TextRequest<'_> {
 pub struct TextResponse<'a> {
     /// The exchange has ended.
     pub is_final: bool,
-    /// The text goes on in the next PDU; excludes `is_final`.
+    /// The text continues in the next PDU; excludes `is_final`.
     pub to_be_continued: bool,
     /// What the next request must carry.
     pub lun: u64,

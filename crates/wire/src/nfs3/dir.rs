@@ -13,7 +13,7 @@ xdr_struct! {
     pub struct ReaddirArgs<'a> {
         /// The directory.
         pub dir: Fh3<'a>,
-        /// Where to go on; 0 is the start.
+        /// Where to continue; 0 is the start.
         pub cookie: u64,
         /// From the reply that brought the cookie; zero at the start.
         pub cookieverf: Cookieverf3,
@@ -28,7 +28,7 @@ xdr_struct! {
     pub struct ReaddirplusArgs<'a> {
         /// The directory.
         pub dir: Fh3<'a>,
-        /// Where to go on; 0 is the start.
+        /// Where to continue; 0 is the start.
         pub cookie: u64,
         /// From the reply that brought the cookie; zero at the start.
         pub cookieverf: Cookieverf3,
@@ -47,7 +47,7 @@ xdr_struct! {
         pub fileid: u64,
         /// Name.
         pub name: Filename3<'a>,
-        /// Where to go on after it.
+        /// Where to continue after it.
         pub cookie: u64,
     }
 }
@@ -60,7 +60,7 @@ xdr_struct! {
         pub fileid: u64,
         /// Name.
         pub name: Filename3<'a>,
-        /// Where to go on after it.
+        /// Where to continue after it.
         pub cookie: u64,
         /// Its attributes.
         pub name_attributes: PostOpAttr,

@@ -47,7 +47,7 @@ xdr_struct! {
         pub file: Fh3<'a>,
         /// First byte.
         pub offset: u64,
-        /// Bytes wanted; any number may be asked for.
+        /// Requested bytes; any number is valid.
         pub count: u32,
     }
 }

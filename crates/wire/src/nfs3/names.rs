@@ -144,7 +144,7 @@ pub enum MknodData {
 }
 
 impl MknodData {
-    /// The type asked for.
+    /// The requested type.
     pub const fn ftype(&self) -> Ftype3 {
         match self {
             Self::Chr(..) => Ftype3::CHR,

@@ -16,7 +16,7 @@ pub struct ReadResOkHead {
     pub count_max: u32,
 }
 
-/// A READ's reply whose data is being read.
+/// A READ reply with its data being read.
 #[derive(Debug)]
 #[must_use = "a reply that is neither finished nor aborted is not valid"]
 pub struct ReadResOkOpen {

@@ -87,7 +87,7 @@ impl<'w, 'b> ReaddirEncoder<'w, 'b> {
         fits
     }
 
-    /// Entries so far. None although the directory goes on: abort, and answer NFS3ERR_TOOSMALL.
+    /// Entries so far. None before the end of the directory: abort, and answer NFS3ERR_TOOSMALL.
     pub fn entries(&self) -> usize {
         self.0.entries
     }
@@ -148,7 +148,7 @@ impl<'w, 'b> ReaddirplusEncoder<'w, 'b> {
         true
     }
 
-    /// Entries so far. None although the directory goes on: abort, and answer NFS3ERR_TOOSMALL.
+    /// Entries so far. None before the end of the directory: abort, and answer NFS3ERR_TOOSMALL.
     pub fn entries(&self) -> usize {
         self.list.entries
     }

@@ -45,7 +45,7 @@ xdr_enum! {
         STALE = 70 "NFS3ERR_STALE",
         /// Too many levels of remote in path.
         REMOTE = 71 "NFS3ERR_REMOTE",
-        /// Not a handle of ours.
+        /// Not a handle of this server.
         BADHANDLE = 10001 "NFS3ERR_BADHANDLE",
         /// The guard of SETATTR did not match.
         NOT_SYNC = 10002 "NFS3ERR_NOT_SYNC",

@@ -76,7 +76,7 @@ impl super::types::HasStatus for SetattrRes4 {
     }
 }
 
-/// Why the values of an [`Fattr4`] cannot be had.
+/// Why the values of an [`Fattr4`] cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FattrError {
     /// It holds an attribute that we have no type for, so what follows it cannot be found.

@@ -39,7 +39,7 @@ macro_rules! operations {
         }
 
         impl<$lt> $arg<$lt> {
-            /// Reads the arguments of an operation whose number was read before.
+            /// Reads the arguments of an operation; its number was read before.
             ///
             /// # Errors
             /// What the arguments have wrong: NFS4ERR_BADXDR for this operation.

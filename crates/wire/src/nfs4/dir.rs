@@ -67,7 +67,7 @@ impl<'w, 'b> ReaddirEncoder4<'w, 'b> {
         fits
     }
 
-    /// Entries so far. None although the directory goes on: abort, answer NFS4ERR_TOOSMALL.
+    /// Entries so far. None before the end of the directory: abort, answer NFS4ERR_TOOSMALL.
     pub fn entries(&self) -> usize {
         self.entries
     }

@@ -55,7 +55,7 @@ pub mod access4 {
     pub const XALIST: u32 = 0x100;
 }
 
-/// A READ's successful result whose data is being read: header first, the data straight into its
+/// A READ's successful result with its data being read: header first, the data straight into its
 /// place, length and end-of-file patched when they are known.
 #[derive(Debug)]
 #[must_use = "a result that is neither finished nor aborted is not valid"]

@@ -151,8 +151,8 @@ xdr_union! {
     }
 }
 
-/// `open_none_delegation4`: why there is none, and with two of the reasons whether the server
-/// will tell when there could be one.
+/// `open_none_delegation4`: why there is none, and with two of the reasons whether the server will
+/// notify the client when there could be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenNoneDelegation4 {
     /// One of [`why_no_delegation4`].

@@ -189,14 +189,14 @@ xdr_union! {
 pub enum SetclientidRes4<'a> {
     /// NFS4_OK.
     Ok(SetclientidResOk4),
-    /// NFS4ERR_CLID_INUSE, and who uses it.
+    /// NFS4ERR_CLID_INUSE, and the address of the client that uses it.
     InUse(Clientaddr4<'a>),
     /// Any other status.
     Fail(Nfsstat4),
 }
 
 impl SetclientidRes4<'_> {
-    /// In use, by someone who is not named.
+    /// In use, by an unnamed client.
     pub const IN_USE: Self = Self::InUse(Clientaddr4 { netid: Utf8str(b""), addr: Utf8str(b"") });
 }
 

@@ -93,7 +93,7 @@ fn bitmaps_are_sets() {
     assert_eq!(set.iter().collect::<Vec<_>>(), [0, 1, 33, 82]);
     assert!(set.has(33) && !set.has(34) && !set.has(4711));
     assert_eq!(encoded(&Bitmap4::EMPTY), words(&[0]));
-    // Trailing zero words mean nothing; what is beyond is kept as one that nobody knows.
+    // Trailing zero words are ignored; bits beyond the capacity become one unknown attribute.
     assert_eq!(decode_all(&words(&[5, 3, 2, 1 << 18, 0, 0])), Ok(set));
     let beyond: Bitmap4 = decode_all(&words(&[6, 1, 0, 0, 0, 0, 9])).unwrap();
     assert_eq!(beyond.iter().collect::<Vec<_>>(), [0, 127]);

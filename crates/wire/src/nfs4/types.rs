@@ -111,7 +111,7 @@ impl Stateid4 {
     /// "Invalid" of 4.1: `other` zero, `seqid` all ones.
     pub const INVALID: Self = Self { seqid: u32::MAX, other: [0; 12] };
 
-    /// Whether it is one of the special ones, also those that mean nothing.
+    /// Whether it is a special stateid, including undefined ones.
     #[inline]
     pub fn is_special(&self) -> bool {
         self.other == [0; 12] || self.other == [0xff; 12]

@@ -6,9 +6,9 @@ use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 const AUTH_NONE: u32 = 0;
 const AUTH_SYS: u32 = 1;
-/// AUTH_TLS: a call that asks whether TLS is spoken here (RFC 9289 §4.1).
+/// AUTH_TLS: a call that probes for TLS (RFC 9289 §4.1).
 pub const AUTH_TLS: u32 = 7;
-/// What the verifier says where it is (RFC 9289 §4.1).
+/// The body of the verifier of a server with TLS (RFC 9289 §4.1).
 pub const STARTTLS: &[u8; 8] = b"STARTTLS";
 
 /// A credential or verifier.
@@ -16,7 +16,7 @@ pub const STARTTLS: &[u8; 8] = b"STARTTLS";
 pub enum Auth<'a> {
     /// AUTH_NONE with an empty body.
     None,
-    /// AUTH_SYS, "the caller says so".
+    /// AUTH_SYS, unverified ids of the caller.
     Sys(AuthSys<'a>),
     /// Any other flavour, as it came.
     Raw {

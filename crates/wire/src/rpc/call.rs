@@ -9,7 +9,7 @@ use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 const CALL: u32 = 0;
 
-/// Who calls what.
+/// The header of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallHeader<'a> {
     /// Transaction, repeated in the reply.
@@ -20,9 +20,9 @@ pub struct CallHeader<'a> {
     pub vers: u32,
     /// Procedure.
     pub proc: u32,
-    /// Who the caller says it is.
+    /// The credential of the caller.
     pub cred: Auth<'a>,
-    /// What proves it.
+    /// Its verifier.
     pub verf: Auth<'a>,
 }
 

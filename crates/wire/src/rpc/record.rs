@@ -74,8 +74,8 @@ impl Framer {
     /// [`RecordError`], as soon as a header shows it: nothing is waited for or kept.
     #[inline]
     pub fn next<'a>(&'a mut self, input: &'a [u8]) -> Result<Framed<'a>, RecordError> {
-        // Whoever asks again is done with the last record; one large one must not hold memory for
-        // the life of an idle connection.
+        // The caller is done with the last record; one large one must not hold memory for the life
+        // of an idle connection.
         if self.scratch.capacity() > RPC_SCRATCH_KEEP {
             self.scratch = Vec::new();
         }
@@ -173,7 +173,7 @@ pub fn end_record(w: &mut Writer<'_>, mark: RecordMark) {
     end_record_with_tail(w, mark, 0);
 }
 
-/// Ends a record whose last `extra` bytes (padding included) are sent from elsewhere, right
+/// Ends a record of which the last `extra` bytes (padding included) are sent from elsewhere, right
 /// after what is in the buffer.
 #[inline]
 pub fn end_record_with_tail(w: &mut Writer<'_>, mark: RecordMark, extra: usize) {

@@ -85,11 +85,11 @@ pub enum Accepted {
 /// `rejected_reply`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denied {
-    /// The RPC version is not spoken.
+    /// The RPC version is not supported.
     RpcMismatch {
-        /// Lowest version spoken.
+        /// Lowest supported version.
         low: u32,
-        /// Highest version spoken.
+        /// Highest supported version.
         high: u32,
     },
     /// The caller could not be authenticated.
@@ -255,8 +255,8 @@ fn accepted(w: &mut Writer<'_>, xid: u32, stat: Accepted) {
     ReplyHeader { xid, body: ReplyBody::Accepted { verf: Auth::None, stat } }.encode(w);
 }
 
-/// The answer to a probe with AUTH_TLS where TLS is spoken: SUCCESS of NULL, and a verifier of
-/// AUTH_NONE that says so (RFC 9289 §4.1).
+/// The reply to a probe with AUTH_TLS where TLS is supported: SUCCESS of NULL, and a verifier of
+/// AUTH_NONE with STARTTLS (RFC 9289 §4.1).
 pub fn starttls(w: &mut Writer<'_>, xid: u32) {
     let verf = Auth::Raw { flavor: Auth::None.flavor(), body: STARTTLS };
     ReplyHeader { xid, body: ReplyBody::Accepted { verf, stat: Accepted::Success } }.encode(w);
@@ -287,7 +287,7 @@ pub fn system_err(w: &mut Writer<'_>, xid: u32) {
     accepted(w, xid, Accepted::SystemErr);
 }
 
-/// RPC_MISMATCH: only version 2 is spoken.
+/// RPC_MISMATCH: only version 2 is supported.
 pub fn rpc_mismatch(w: &mut Writer<'_>, xid: u32) {
     let denied = Denied::RpcMismatch { low: super::RPC_VERSION, high: super::RPC_VERSION };
     ReplyHeader { xid, body: ReplyBody::Denied(denied) }.encode(w);

@@ -57,7 +57,7 @@ impl crate::arb::Arb<'_> for Chunk {
 /// A part of our memory, and where in the peer's it comes from or goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Bytes of ours.
+    /// The range in local memory.
     pub local: Range<usize>,
     /// The peer's key.
     pub handle: u32,
@@ -85,7 +85,7 @@ impl Chunk {
         Self(self.0.iter().map(|segment| Segment { length: 0, ..*segment }).collect())
     }
 
-    /// How `data`, a range of ours, fills the chunk. `None` if it does not fit.
+    /// How `data`, a range of local memory, fills the chunk. `None` if it does not fit.
     pub fn fill(&self, data: Range<usize>) -> Option<Transfer> {
         let (mut at, mut pieces, mut filled) = (data.start, Vec::new(), Vec::new());
         for segment in &self.0 {
@@ -118,7 +118,8 @@ impl Chunks {
         self.reads.is_empty() && self.writes.is_empty() && self.reply.is_none()
     }
 
-    /// The first key in them: what a peer that may is told to invalidate (RFC 8797 §4.1).
+    /// The first key in them: the one for remote invalidation with SEND, if the peer supports that
+    /// (RFC 8797 §4.1).
     pub fn first_handle(&self) -> Option<u32> {
         let reads = self.reads.iter().map(|read| read.target.handle);
         let writes = self.writes.iter().chain(&self.reply).flat_map(|chunk| &chunk.0);

@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::chunks::Chunks;
 use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
-/// The version of RPC over RDMA that is spoken.
+/// The supported version of RPC over RDMA.
 pub const VERSION: u32 = 1;
 
 const RDMA_MSG: u32 = 0;
@@ -19,7 +19,7 @@ const ERR_CHUNK: u32 = 2;
 pub struct Header {
     /// The transaction: that of the RPC message.
     pub xid: u32,
-    /// Credits that are asked for, or granted.
+    /// Credits that are requested, or granted.
     pub credits: u32,
     /// The rest.
     pub body: Body,
@@ -41,16 +41,16 @@ pub enum Body {
 pub enum Refusal {
     /// Another version (ERR_VERS).
     Version {
-        /// The lowest that is spoken.
+        /// The lowest supported one.
         low: u32,
         /// The highest.
         high: u32,
     },
-    /// The header makes no sense, or a chunk is too small (ERR_CHUNK).
+    /// The header is invalid, or a chunk is too small (ERR_CHUNK).
     Chunk,
 }
 
-/// Why a header is none that can be used.
+/// Why a header cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// It has not even its fixed part. Nothing can be answered: close the connection.
@@ -64,7 +64,7 @@ pub enum HeaderError {
         /// The version.
         got: u32,
     },
-    /// A procedure that is not spoken (RDMA_MSGP and RDMA_DONE among them): answer ERR_CHUNK.
+    /// A procedure that is not supported (RDMA_MSGP and RDMA_DONE among them): answer ERR_CHUNK.
     #[error("procedure {got} of RPC over RDMA")]
     Procedure {
         /// The transaction to answer.

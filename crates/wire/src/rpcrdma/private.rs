@@ -1,8 +1,8 @@
-//! What each side says of itself when a connection is made (RFC 8797).
+//! The private data of each side at connection establishment (RFC 8797).
 
 use base::limits::RDMA_INLINE_DEFAULT;
 
-/// RFC 8797 §4: what tells this format from others.
+/// RFC 8797 §4: the magic number of this format.
 const MAGIC: [u8; 4] = [0xf6, 0xab, 0x0e, 0x18];
 const VERSION: u8 = 1;
 /// The sender can have its memory invalidated by the peer's SEND.
@@ -10,7 +10,7 @@ const REMOTE_INVALIDATION: u8 = 1;
 /// Sizes are in units of this many bytes.
 const UNIT: usize = 1024;
 
-/// What a side says of itself.
+/// The parameters of a side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrivateData {
     /// Whether it can have its memory invalidated remotely.
@@ -21,7 +21,7 @@ pub struct PrivateData {
     pub receive: usize,
 }
 
-/// What holds for a peer that says nothing (RFC 8166 §3.3.2).
+/// The defaults for a peer without private data (RFC 8166 §3.3.2).
 impl Default for PrivateData {
     fn default() -> Self {
         let (send, receive) = (RDMA_INLINE_DEFAULT, RDMA_INLINE_DEFAULT);
@@ -45,7 +45,7 @@ impl PrivateData {
         Some(Self { remote_invalidation, send: size(send), receive: size(receive) })
     }
 
-    /// Writes it. Sizes are rounded down to what the format can say.
+    /// Writes it. Sizes are rounded down to the units of the format.
     pub fn encode(&self) -> [u8; Self::LENGTH] {
         let size = |bytes: usize| u8::try_from((bytes / UNIT).saturating_sub(1)).unwrap_or(u8::MAX);
         let flags = if self.remote_invalidation { REMOTE_INVALIDATION } else { 0 };

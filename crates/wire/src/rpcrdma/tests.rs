@@ -267,7 +267,7 @@ proptest! {
         prop_assert_eq!(Header::open(&bytes), Ok((header, &[][..])));
     }
 
-    /// A message whose parts are moved by chunks comes out as it was.
+    /// A message with parts in chunks is restored as it was.
     #[test]
     fn reduced_messages_are_restored(
         parts in prop::collection::vec((0_usize..5, 0_usize..40), 0..5),

@@ -34,7 +34,7 @@ pub struct Blocks {
     pub lba: u64,
     /// How many. 0 is none; of PRE-FETCH and SYNCHRONIZE CACHE all that follow.
     pub count: u32,
-    /// Group number, for statistics of somebody else.
+    /// Group number: the group of the command in statistics.
     pub group: u8,
 }
 
@@ -157,14 +157,14 @@ pub struct StartStop {
     pub start: bool,
 }
 
-/// What PERSISTENT RESERVE IN asks for (SPC-5 §6.16).
+/// The service actions of PERSISTENT RESERVE IN (SPC-5 §6.16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReserveIn {
     /// All registered keys.
     ReadKeys = 0,
     /// The reservation.
     ReadReservation = 1,
-    /// What there is of persistent reservations.
+    /// Capabilities of persistent reservations.
     ReportCapabilities = 2,
     /// All registrations with their ports.
     ReadFullStatus = 3,
@@ -187,7 +187,7 @@ pub enum ReserveOut {
     PreemptAndAbort = 5,
     /// Register, whatever key there is.
     RegisterAndIgnore = 6,
-    /// Register somebody else and give them the reservation.
+    /// Register another initiator and give it the reservation.
     RegisterAndMove = 7,
 }
 
@@ -204,14 +204,14 @@ pub struct PersistentReserveOut {
     pub list_length: u32,
 }
 
-/// What RECEIVE COPY RESULTS asks for (SPC-4 §6.24).
+/// The service actions of RECEIVE COPY RESULTS (SPC-4 §6.24).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReceiveCopy {
     /// How far a copy is.
     Status = 0,
     /// Data that a copy has kept.
     Data = 1,
-    /// What there is of copies.
+    /// Operating parameters of copies.
     OperatingParameters = 3,
     /// Why a copy failed.
     FailureDetails = 4,
@@ -314,7 +314,7 @@ pub enum Cdb {
     },
     /// PERSISTENT RESERVE IN.
     PersistentReserveIn {
-        /// What is asked for.
+        /// What is requested.
         action: ReserveIn,
         /// Most bytes of the answer.
         allocation: u16,
@@ -328,7 +328,7 @@ pub enum Cdb {
     },
     /// RECEIVE COPY RESULTS.
     ReceiveCopyResults {
-        /// What is asked for.
+        /// What is requested.
         action: ReceiveCopy,
         /// Of which copy.
         list_id: u8,
@@ -365,9 +365,9 @@ pub enum Cdb {
 pub enum Data {
     /// None.
     None,
-    /// From the target, at most so many bytes.
+    /// From the target, at most this many bytes.
     In(u64),
-    /// To the target, exactly so many bytes.
+    /// To the target, exactly this many bytes.
     Out(u64),
 }
 
@@ -375,8 +375,8 @@ impl Cdb {
     /// Reads a CDB. Bytes after its end are not looked at: iSCSI pads with zeros.
     ///
     /// # Errors
-    /// [`ScsiError`], whose sense data is exact: the operation code, the service action, or the
-    /// first bit that means nothing.
+    /// [`ScsiError`] with exact sense data: the operation code, the service action, or the first
+    /// invalid bit.
     pub fn decode(cdb: &[u8]) -> Result<Self, ScsiError> {
         parse::parse(opcodes::find(cdb)?, cdb)
     }
@@ -390,7 +390,7 @@ impl Cdb {
     /// The CDB; `None` if it has no such form, or a field is too large for it.
     pub fn encode(&self) -> Option<CdbBytes> {
         let bytes = encode::encode(self)?;
-        // What was cut off to fit would say something else.
+        // A truncated value would have another meaning.
         (Self::decode(bytes.bytes()).as_ref() == Ok(self)).then_some(bytes)
     }
 

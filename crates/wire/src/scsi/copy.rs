@@ -90,7 +90,7 @@ impl CopyTarget {
 pub struct Segment {
     /// DC: the count is of blocks of the destination, not of the source.
     pub counts_destination: bool,
-    /// CAT: what is left of a block goes on in the next segment.
+    /// CAT: the residual of a block continues in the next segment.
     pub concatenate: bool,
     /// Index of the source in the list of targets.
     pub source: u16,
@@ -224,10 +224,10 @@ impl Copy {
     }
 }
 
-/// What there is of copies (RECEIVE COPY RESULTS, OPERATING PARAMETERS).
+/// Capabilities of copies (RECEIVE COPY RESULTS, OPERATING PARAMETERS).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OperatingParameters {
-    /// SNLID: a copy without a list identifier can be had.
+    /// SNLID: a copy without a list identifier is supported.
     pub without_list_id: bool,
     /// Most targets.
     pub targets_max: u16,

@@ -1,5 +1,5 @@
-//! Reading and writing of integers at an offset: SCSI lays out everything so, most significant byte
-//! first. What is not there reads as zero; whoever needs it checks the length before.
+//! Reading and writing of integers at an offset: SCSI fields are big-endian. Missing bytes read as
+//! zero; a caller that needs them checks the length before.
 
 /// The byte at this offset.
 pub(crate) fn u8_at(bytes: &[u8], at: usize) -> u8 {

@@ -11,7 +11,7 @@ const INQUIRY_MIN: usize = 36;
 /// What a logical unit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inquiry {
-    /// Peripheral qualifier: 0 for a unit that is there, 3 for one that cannot be.
+    /// Peripheral qualifier: 0 for a connected unit, 3 for a LUN that cannot have one.
     pub qualifier: u8,
     /// Peripheral device type: 0 for a disk, 1Fh for none.
     pub device_type: u8,
@@ -19,7 +19,7 @@ pub struct Inquiry {
     pub is_removable: bool,
     /// Version of SPC: 6 for SPC-4, 7 for SPC-5.
     pub version: u8,
-    /// HISUP: LUNs are as SAM says.
+    /// HISUP: LUNs are in the format of SAM.
     pub is_hierarchical: bool,
     /// TPGS: 0 without target port groups, 1 implicit, 2 explicit, 3 both.
     pub port_groups: u8,

@@ -29,7 +29,7 @@ impl Lun {
     }
 
     /// The number of a unit that is addressed in one level: peripheral device addressing on bus 0,
-    /// or flat space addressing. All else is no unit of ours.
+    /// or flat space addressing. `None` for other formats.
     pub const fn number(self) -> Option<u16> {
         if self.0 & 0xffff_ffff_ffff != 0 {
             return None;

@@ -258,11 +258,11 @@ pub struct Control {
     pub queue_error: u8,
     /// SWP: writes are refused.
     pub write_protect: bool,
-    /// TAS: tasks that others end say so.
+    /// TAS: tasks aborted by another initiator end with TASK ABORTED.
     pub task_aborted_status: bool,
     /// UA_INTLCK_CTRL (2 bits).
     pub attention_interlock: u8,
-    /// Longest time of BUSY, in units of 100 ms; 0 is not told, FFFFh unlimited.
+    /// Longest time of BUSY, in units of 100 ms; 0 is not reported, FFFFh unlimited.
     pub busy_timeout: u16,
 }
 
@@ -343,7 +343,7 @@ pub struct ErrorRecovery {
     pub read_retries: u8,
     /// Retries of a write.
     pub write_retries: u8,
-    /// Most time for recovery, in milliseconds; 0 is not told.
+    /// Most time for recovery, in milliseconds; 0 is not reported.
     pub time_limit: u16,
 }
 

@@ -1,5 +1,5 @@
-//! Which commands there are, and which bits of each mean something (the CDB usage data of SPC-5
-//! §6.34.3): what decoding checks against and what REPORT SUPPORTED OPERATION CODES tells.
+//! The supported commands, and the defined bits of each (the CDB usage data of SPC-5 §6.34.3): what
+//! decoding checks against and what REPORT SUPPORTED OPERATION CODES returns.
 
 use super::fields::{u8_at, u16_at};
 use super::{Pointer, ScsiError};
@@ -33,7 +33,7 @@ impl Command {
         self.usage.len()
     }
 
-    /// Refuses a CDB that is too short, or has a bit that means nothing.
+    /// Refuses a CDB that is too short, or has a reserved bit set.
     fn check(&self, cdb: &[u8]) -> Result<(), ScsiError> {
         if cdb.len() < self.length() {
             return Err(ScsiError::CdbField(Pointer { byte: cdb.len() as u16, bit: None }));
@@ -53,11 +53,11 @@ impl Command {
     }
 }
 
-/// The command of a CDB, whose bits were checked.
+/// The command of a CDB; its bits were checked.
 ///
 /// # Errors
-/// [`ScsiError::UnknownOpcode`]; [`ScsiError::CdbField`] for a service action that we do not have,
-/// a bit that means nothing, or a CDB that ends too early.
+/// [`ScsiError::UnknownOpcode`]; [`ScsiError::CdbField`] for a service action that is not
+/// supported, a reserved bit, or a CDB that ends too early.
 pub fn find(cdb: &[u8]) -> Result<&'static Command, ScsiError> {
     let opcode = u8_at(cdb, 0);
     let first = FIRST.get(usize::from(opcode)).copied().unwrap_or(NOT_THERE);
@@ -112,8 +112,8 @@ const fn type2(name: &'static str, action: u16, usage: &'static [u8]) -> Command
 }
 
 /// CDB usage data of the 10-, 12-, 16- and 32-byte forms that name blocks: `$flags` of byte 1 (or
-/// 10), a group number, all of address and length. Protection information is not had, so that its
-/// bits mean nothing.
+/// 10), a group number, all of address and length. Protection information is not supported, so that
+/// its bits are reserved.
 macro_rules! blocks {
     (10 $op:literal $flags:literal) => {
         &[$op, $flags, 255, 255, 255, 255, 0x3f, 255, 255, 0]

@@ -91,7 +91,7 @@ pub fn port_groups(data: &[u8], with_head: bool) -> Result<Vec<PortGroup>, Respo
     Ok(groups)
 }
 
-/// Timeouts of a command, in seconds: 0 for not told (SPC-5 §6.34.4).
+/// Timeouts of a command, in seconds: 0 for not reported (SPC-5 §6.34.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timeouts {
     /// Nominal time.
@@ -150,7 +150,7 @@ pub fn all_commands(data: &[u8]) -> Result<Vec<(u8, Option<u16>, u16)>, Response
     Ok(list)
 }
 
-/// Appends what there is of one command: nothing, or its CDB usage data.
+/// Appends the data of one command: nothing, or its CDB usage data.
 pub fn put_one_command(command: Option<&Command>, timeouts: Option<Timeouts>, out: &mut Vec<u8>) {
     let Some(command) = command else {
         out.extend_from_slice(&[0, 1, 0, 0]);

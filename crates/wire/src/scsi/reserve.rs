@@ -40,9 +40,9 @@ pub enum More {
     Move {
         /// UNREG: the sender is no longer registered then.
         unregister: bool,
-        /// The port for which somebody else is registered.
+        /// The port for which another initiator is registered.
         port: u16,
-        /// Who that is.
+        /// That initiator.
         initiator: TransportId,
     },
 }
@@ -160,7 +160,7 @@ pub fn keys(data: &[u8]) -> Result<(u32, Vec<u64>), ResponseError> {
 /// A reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reservation {
-    /// Key of the holder; 0 if all who are registered hold it.
+    /// Key of the holder; 0 if all registrants hold it.
     pub key: u64,
     /// Scope (4 bits): 0 is the logical unit.
     pub scope: u8,
@@ -198,7 +198,7 @@ pub fn reservation(data: &[u8]) -> Result<(u32, Option<Reservation>), ResponseEr
     }
 }
 
-/// What there is of persistent reservations.
+/// Capabilities of persistent reservations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capabilities {
     /// CRH: RESERVE and RELEASE are compatible with them.
@@ -260,9 +260,9 @@ pub struct FullStatus {
     pub all_ports: bool,
     /// Scope and type of the reservation, if this registration holds it.
     pub holds: Option<(u8, u8)>,
-    /// Relative port of the target; means nothing with `all_ports`.
+    /// Relative port of the target; undefined with `all_ports`.
     pub port: u16,
-    /// Who is registered.
+    /// The registered initiator.
     pub initiator: TransportId,
 }
 

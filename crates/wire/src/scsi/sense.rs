@@ -8,7 +8,7 @@ use super::fields::{bit_at, bytes_at, put_at, set_at, slice_at, u8_at, u16_at, u
 pub struct SenseKey(pub u8);
 
 impl SenseKey {
-    /// Nothing to say.
+    /// No sense.
     pub const NO_SENSE: Self = Self(0x0);
     /// It went well after all.
     pub const RECOVERED_ERROR: Self = Self(0x1);
@@ -174,7 +174,7 @@ pub enum Specific {
 }
 
 impl Specific {
-    /// SKSV, the bit that says that the bytes mean something.
+    /// SKSV, the bit that declares the bytes valid.
     const VALID: u8 = 0x80;
 
     fn bytes(self) -> [u8; 3] {
@@ -269,7 +269,7 @@ impl Sense {
         Self { specific: Some(Specific::List(at)), ..self }
     }
 
-    /// With a number that says where.
+    /// With the INFORMATION field.
     #[must_use]
     pub const fn with_information(self, information: u64) -> Self {
         Self { information: Some(information), ..self }

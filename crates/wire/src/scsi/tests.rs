@@ -140,7 +140,7 @@ fn commands_are_in_order_and_complete() {
     assert!(numbers.is_sorted_by(|a, b| a < b));
     for command in COMMANDS {
         // With nothing else than what it must have, each is a command; with all that it may have
-        // set, nothing is wrong but values that exclude one another.
+        // set, nothing is wrong but values that exclude each other.
         let mut cdb = [0; 32];
         cdb[0] = command.opcode();
         match command.action {
@@ -151,7 +151,7 @@ fn commands_are_in_order_and_complete() {
         let decoded = Cdb::decode(&cdb).expect(command.name);
         assert_eq!(decoded.command().map(|c| c.name), Some(command.name));
         assert_eq!(decoded.encode().expect("a form").bytes(), &cdb[..command.length()]);
-        // Each byte that means nothing is refused, at that byte.
+        // Each reserved byte is refused, at that byte.
         for at in 1..command.length() {
             let is_action =
                 matches!((cdb[0], at), (0x7f, 7..=9)) || command.action.is_some() && at == 1;
@@ -196,7 +196,7 @@ fn golden_sense_in_both_formats() {
         assert_eq!(Sense::decode(bad), Err(ResponseError::Short { what: "sense data" }));
     }
     assert!(Sense::decode(&[0x7f; 20]).is_err());
-    // A descriptor that is cut off, one that nobody knows.
+    // A truncated descriptor, and an unknown one.
     assert!(Sense::decode(&[0x72, 5, 0x24, 0, 0, 0, 0, 12, 0, 10, 0x80]).is_ok());
     let unknown = Sense::decode(&[0x72, 5, 0x24, 0, 0, 0, 0, 4, 0x99, 2, 0, 0]);
     assert_eq!(unknown, Ok(Sense::new(SenseKey::ILLEGAL_REQUEST, Asc::INVALID_FIELD_IN_CDB)));

@@ -100,7 +100,7 @@ pub enum Association {
 /// A designator (SPC-5 §7.7.6.1): a name for a unit, a port or a device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Designator {
-    /// Protocol of a port or device (5 for iSCSI), if it is told.
+    /// Protocol of a port or device (5 for iSCSI), if reported.
     pub protocol: Option<u8>,
     /// 1 binary, 2 ASCII, 3 UTF-8.
     pub code_set: u8,
@@ -212,7 +212,7 @@ pub struct Extended {
     pub volatile_cache: bool,
     /// LUICLR: a unit attention after a loss of a nexus is cleared by that nexus only.
     pub nexus_loss_cleared: bool,
-    /// Most bytes of sense data; 0 for not told.
+    /// Most bytes of sense data; 0 for not reported.
     pub sense_max: u8,
 }
 
@@ -251,7 +251,7 @@ impl Extended {
 pub struct ThirdPartyCopy {
     /// Commands that there are: operation codes, each with its service actions.
     pub commands: Vec<(u8, Vec<u8>)>,
-    /// What else is told, in all of these descriptors.
+    /// Other parameters, in all of these descriptors.
     pub parameters: super::copy::OperatingParameters,
 }
 
@@ -345,7 +345,7 @@ fn commands_in(b: &[u8]) -> Vec<(u8, Vec<u8>)> {
     commands
 }
 
-/// Page B0h: limits in blocks; 0 for no limit, or not told.
+/// Page B0h: limits in blocks; 0 for no limit, or not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlockLimits {
     /// WSNZ: a WRITE SAME of 0 blocks is refused.
@@ -418,9 +418,9 @@ impl BlockLimits {
 /// Page B1h: what kind of medium it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Characteristics {
-    /// Turns a minute; 1 for a medium that does not turn, 0 for not told.
+    /// Rotations a minute; 1 for a medium that does not rotate, 0 for not reported.
     pub rotation_rate: u16,
-    /// Form factor; 0 for not told.
+    /// Form factor; 0 for not reported.
     pub form_factor: u8,
 }
 
@@ -454,7 +454,7 @@ pub struct Provisioning {
     pub write_same_10: bool,
     /// LBPRZ: what unmapped blocks read as: 1 for zeros (3 bits).
     pub reads_zeros: u8,
-    /// Type: 0 not told, 1 resource, 2 thin.
+    /// Type: 0 not reported, 1 resource, 2 thin.
     pub kind: u8,
 }
 

@@ -16,7 +16,7 @@ pub const ATTR_ACMODTIME: u32 = 0x8;
 /// `SSH_FILEXFER_ATTR_EXTENDED`.
 pub const ATTR_EXTENDED: u32 = 0x8000_0000;
 
-/// `ATTRS`. What is `None` is not told, or not to be changed.
+/// `ATTRS`. `None` is not sent, or not to be changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attrs {
     /// Bytes.

@@ -19,7 +19,7 @@ pub(super) fn string<'a>(
     Ok(head)
 }
 
-/// Appends a string. No buffer of ours is as long as a length can say.
+/// Appends a string. No buffer exceeds the largest length.
 pub(super) fn put_string(w: &mut Writer<'_>, bytes: &[u8]) {
     debug_assert!(u32::try_from(bytes.len()).is_ok());
     w.u32(bytes.len() as u32);

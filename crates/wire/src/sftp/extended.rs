@@ -69,7 +69,7 @@ impl crate::arb::Arb<'_> for Ids {
 }
 
 xdr_structs! {
-    /// users-groups-by-id: whose names are asked for.
+    /// users-groups-by-id: the ids to look up.
     UsersGroups { uids: Ids, gids: Ids }
 }
 
@@ -134,7 +134,7 @@ macro_rules! extensions {
         }
 
         impl Extended<'_> {
-            /// Names of the extensions that are known, and the version of each: what VERSION tells.
+            /// Names of the supported extensions, and the version of each, as sent in VERSION.
             pub const KNOWN: &'static [(&'static str, &'static str)] = &[$(($text, $version)),*];
 
             /// Its name.

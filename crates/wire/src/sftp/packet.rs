@@ -136,7 +136,7 @@ pub fn end_packet(w: &mut Writer<'_>, begun: usize, apart: usize) {
 pub struct Hello<'a> {
     /// The highest version of the client; what the server has chosen.
     pub version: u32,
-    /// Names of extensions, and what each says of itself.
+    /// Names of extensions, and the data of each.
     pub extensions: Vec<(Str<'a>, Str<'a>)>,
 }
 

@@ -21,7 +21,7 @@ xdr_enum! {
         PERMISSION_DENIED = 3 "SSH_FX_PERMISSION_DENIED",
         /// Anything else.
         FAILURE = 4 "SSH_FX_FAILURE",
-        /// The packet is not what its type says, or the handle is none.
+        /// The packet does not match its type, or the handle is invalid.
         BAD_MESSAGE = 5 "SSH_FX_BAD_MESSAGE",
         /// A client's own: there is no connection.
         NO_CONNECTION = 6 "SSH_FX_NO_CONNECTION",
@@ -51,7 +51,7 @@ pub enum Reply<'a> {
     Name(Names<'a>),
     /// Attributes.
     Attrs(Attrs),
-    /// The reply of an extension: what it is, the request says.
+    /// The reply of an extension; its format depends on the request.
     Extended(&'a [u8]),
 }
 
@@ -132,7 +132,8 @@ pub fn data_head(w: &mut Writer<'_>, id: u32, len: usize) {
 pub const DATA_HEAD: usize = 13;
 
 /// The id of the DATA packet that begins here, and how many bytes of data follow [`DATA_HEAD`], for
-/// who does not wait for its end. `None` for anything else, and for less than that much of it.
+/// receivers that process data before the end of the packet. `None` for anything else, and for less
+/// than that much of it.
 pub fn data_begin(bytes: &[u8]) -> Option<(u32, usize)> {
     let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
     let r = &mut Reader::new(rest.strip_prefix(&[PacketType::DATA.0])?);

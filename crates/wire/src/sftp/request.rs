@@ -1,4 +1,4 @@
-//! What clients ask (draft-ietf-secsh-filexfer-02 §6), after the id of the request.
+//! Requests of clients (draft-ietf-secsh-filexfer-02 §6), after the id of the request.
 
 pub use super::arguments::{OfHandle, OfPath, SetByPath, TwoPaths};
 use super::attrs::Attrs;
@@ -94,8 +94,8 @@ macro_rules! requests {
                 }
             }
 
-            /// The request of a packet of this type, `r` being after its id. `None` for a type
-            /// that is no request, or that nobody knows.
+            /// The request of a packet of this type, `r` being after its id. `None` for an unknown
+            /// type, or one that is not a request.
             ///
             /// # Errors
             /// [`DecodeError`]. Where the next packet begins is known all the same.

@@ -7,12 +7,13 @@ use super::header::{Command, HEADER};
 /// Bytes that one credit is good for.
 const CREDIT: u64 = 64 << 10;
 
-/// What a request carries and wants, beside headers, as its fields say: they may lie.
+/// The payload of a request and its response, without headers, as its fields state: they may be
+/// wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Payload {
     /// Bytes that come with it.
     pub sent: u64,
-    /// Most bytes that it wants to be answered with.
+    /// Most bytes of the response.
     pub wanted: u64,
 }
 

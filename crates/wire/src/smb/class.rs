@@ -173,14 +173,14 @@ fixed! {
 }
 
 impl Basic {
-    /// Of what CREATE tells.
+    /// From the attributes that CREATE returns.
     pub const fn of(facts: &Facts) -> Self {
         let Facts { created, accessed, written, changed, attributes, .. } = *facts;
         Self { created, accessed, written, changed, attributes, reserved: 0 }
     }
 }
 
-/// What is known of an open file, for the classes that tell it.
+/// What is known of an open file, for the information classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// Times, sizes, attributes.
@@ -253,8 +253,8 @@ impl Known {
         0u32.put(out);
     }
 
-    /// What a class tells; `None` if it is not served. With it, its least size: a client that
-    /// takes less is told so, one that takes more but not all gets the begin.
+    /// The data of a class; `None` if it is not served. With it, its least size: a smaller buffer
+    /// is refused, a larger one that does not hold all of it receives the beginning.
     pub fn class(&self, class: u8) -> Option<(Vec<u8>, usize)> {
         let mut out = Vec::new();
         let least = match class {

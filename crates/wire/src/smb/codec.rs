@@ -159,7 +159,7 @@ pub fn patch(out: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// A structure whose fields have fixed sizes, one after the other.
+/// A structure with fields of fixed sizes, one after the other.
 macro_rules! fixed {
     ($(#[$meta:meta])* pub struct $name:ident {
         $($(#[$fmeta:meta])* pub $field:ident: $type:ty,)*

@@ -254,7 +254,7 @@ impl<'a> Request<'a> {
 }
 
 fixed! {
-    /// What CREATE and CLOSE tell of a file.
+    /// What CREATE and CLOSE return about a file.
     #[derive(Default)]
     pub struct Facts {
         /// FILETIME of its making.
@@ -339,7 +339,7 @@ impl<'a> Response<'a> {
 body! {
     /// CLOSE of a client.
     pub struct CloseRequest = 24 {
-        /// 1: the answer tells what the file is like.
+        /// 1: the response contains the attributes of the file.
         pub flags: u16,
         /// Zero.
         pub reserved: u32,
@@ -348,7 +348,7 @@ body! {
     }
 }
 
-/// The answer to CLOSE tells what the file is like.
+/// The response to CLOSE contains the attributes of the file.
 pub const POSTQUERY: u16 = 1;
 
 body! {

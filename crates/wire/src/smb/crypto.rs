@@ -19,7 +19,7 @@ pub mod rc4;
 /// What does not fit, or cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CryptoError {
-    /// A signature or tag is wrong: the peer or somebody between.
+    /// A signature or tag is wrong: the peer, or a modification in transit.
     #[error("a signature that does not fit")]
     Mismatch,
     /// The message is too short, or of another session: the peer.
@@ -158,8 +158,8 @@ impl Signer {
         })
     }
 
-    /// The signature of a message whose own is zero now: as one piece, for GMAC would have to copy
-    /// it otherwise.
+    /// The signature of a message; its own signature field is zero now. In one piece: GMAC would
+    /// have to copy the message otherwise.
     fn sign(&self, message: &[u8]) -> Result<[u8; 16], CryptoError> {
         let mut signature = [0; 16];
         match self {
@@ -221,8 +221,8 @@ fn field<const N: usize>(message: &[u8], at: usize) -> Result<[u8; N], CryptoErr
     field.copied().ok_or(CryptoError::Message)
 }
 
-/// The nonce of a signature by GMAC (§3.1.4.1): the number of the message, who has sent it, and
-/// whether it is a CANCEL.
+/// The nonce of a signature by GMAC (§3.1.4.1): the number of the message, its sender, and whether
+/// it is a CANCEL.
 fn gmac_nonce(message: &[u8]) -> Result<Nonce, CryptoError> {
     let command = u16::from_le_bytes(field(message, COMMAND)?);
     let role = u32::from_le_bytes(field(message, FLAGS)?) & flags::RESPONSE;

@@ -25,7 +25,7 @@ pub mod query_flags {
 /// QUERY_DIRECTORY of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// What is told of each entry: [`Level`].
+    /// The information of each entry: [`Level`].
     pub level: u8,
     /// [`query_flags`].
     pub flags: u8,
@@ -87,7 +87,7 @@ pub fn output(msg: &[u8]) -> Result<&[u8]> {
     buffer(msg, (at.into(), len as usize), SMB_TRANSACT_MAX, "output")
 }
 
-/// What is told of each entry.
+/// The information of each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// FileDirectoryInformation.
@@ -189,7 +189,7 @@ fn put_entry(level: Level, entry: &Entry, out: &mut Vec<u8>) {
     facts.attributes.put(out);
     name_len.put(out);
     if level != Level::Directory {
-        // No extended attributes are told: clients ask for them one by one otherwise.
+        // EaSize is 0: otherwise clients query the extended attributes of each entry.
         0u32.put(out);
     }
     if matches!(level, Level::Both | Level::IdBoth) {

@@ -17,7 +17,7 @@ const V1: usize = 16;
 const V1_ANSWER: usize = 8;
 
 fixed! {
-    /// `DH2Q`: asks for an open that outlives its connection.
+    /// `DH2Q`: requests an open that outlives its connection.
     pub struct DurableV2 {
         /// Milliseconds without a connection; 0: as the server wants.
         pub timeout_ms: u32,

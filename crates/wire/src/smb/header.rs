@@ -24,7 +24,7 @@ pub const MAGIC_1: [u8; 4] = *b"\xffSMB";
 /// How an encrypted message begins.
 pub const MAGIC_TRANSFORM: [u8; 4] = *b"\xfdSMB";
 
-/// What a message asks for or answers (§2.2.1.2).
+/// The command of a request or response (§2.2.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Command(pub u16);
 
@@ -82,7 +82,7 @@ pub struct Header {
     pub status: u32,
     /// What it is.
     pub command: Command,
-    /// Credits asked for, or granted.
+    /// Credits requested, or granted.
     pub credits: u16,
     /// [`flags`].
     pub flags: u32,
@@ -185,8 +185,7 @@ impl Field for Header {
     }
 }
 
-/// The header of an encrypted message. What is authenticated beside the message begins at its
-/// nonce.
+/// The header of an encrypted message. The additional authenticated data begins at its nonce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transform {
     /// The tag of the cipher.
@@ -195,7 +194,7 @@ pub struct Transform {
     pub nonce: [u8; 16],
     /// Bytes of the message.
     pub size: u32,
-    /// The session whose keys are used.
+    /// The session; its keys are used.
     pub session_id: u64,
 }
 

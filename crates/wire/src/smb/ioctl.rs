@@ -106,7 +106,7 @@ impl<'a> Request<'a> {
 /// What a server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// As it was asked.
+    /// As in the request.
     pub code: u32,
     /// The open.
     pub file: FileId,
@@ -148,7 +148,7 @@ impl<'a> Response<'a> {
     }
 }
 
-/// FSCTL_VALIDATE_NEGOTIATE_INFO (§2.2.31.4): what the client has said in NEGOTIATE.
+/// FSCTL_VALIDATE_NEGOTIATE_INFO (§2.2.31.4): what the client has sent in NEGOTIATE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValidateNegotiate {
     /// Capabilities.
@@ -232,7 +232,7 @@ impl CopyChunks {
 fixed! {
     /// DUPLICATE_EXTENTS_DATA (MS-FSCC §2.3.7.1).
     pub struct Extents {
-        /// The file whose blocks are shared.
+        /// The file with the blocks to share.
         pub source: FileId,
         /// From where in it.
         pub from: u64,

@@ -15,7 +15,7 @@ pub mod level {
     pub const EXCLUSIVE: u8 = 8;
     /// The open as well.
     pub const BATCH: u8 = 9;
-    /// A lease is asked for by a context.
+    /// A lease is requested by a context.
     pub const LEASE: u8 = 0xff;
 }
 
@@ -42,7 +42,7 @@ pub mod lease_flags {
 /// The key of a lease, chosen by the client.
 pub type LeaseKey = [u8; 16];
 
-/// `RqLs`: what is asked for, or granted.
+/// `RqLs`: what is requested, or granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     /// LeaseKey.

@@ -10,7 +10,7 @@ use super::header::HEADER;
 pub mod lock_flags {
     /// Others may read.
     pub const SHARED: u32 = 1;
-    /// Nobody else may.
+    /// Other opens may neither read nor write the range.
     pub const EXCLUSIVE: u32 = 2;
     /// It ends.
     pub const UNLOCK: u32 = 4;

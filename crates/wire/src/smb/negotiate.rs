@@ -26,7 +26,7 @@ impl Dialect {
     pub const SERVED: [Self; 5] =
         [Self::SMB202, Self::SMB210, Self::SMB300, Self::SMB302, Self::SMB311];
 
-    /// Its name for people.
+    /// Its display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SMB202 => "2.0.2",
@@ -101,7 +101,7 @@ impl Cipher {
         }
     }
 
-    /// Its name for people.
+    /// Its display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Aes128Ccm => "AES-128-CCM",
@@ -143,7 +143,7 @@ mod context {
 /// SHA-512, the only algorithm of the pre-authentication integrity.
 const SHA_512: u16 = 1;
 
-/// What the contexts of a negotiation say. An algorithm that is not known is not listed.
+/// The contexts of a negotiation. Unknown algorithms are not listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Contexts {
     /// The salt, if the pre-authentication integrity is by SHA-512.
@@ -208,7 +208,7 @@ impl Contexts {
         if twice { Err(SmbError::Value("negotiate context")) } else { Ok(()) }
     }
 
-    /// Appends them to a message that begins at `start`; tells how many there are.
+    /// Appends them to a message that begins at `start`; returns their number.
     fn put(&self, out: &mut Vec<u8>, start: usize) -> u16 {
         let mut count = 0;
         let mut one = |out: &mut Vec<u8>, kind: u16, data: Vec<u8>| {
@@ -322,7 +322,7 @@ pub struct Response {
     pub max_write: u32,
     /// FILETIME now.
     pub system_time: u64,
-    /// The first word of SPNEGO.
+    /// The first token of SPNEGO.
     pub blob: Vec<u8>,
     /// With 3.1.1.
     pub contexts: Contexts,

@@ -13,7 +13,7 @@ const FIELD_MAX: usize = 16 << 10;
 pub mod negotiate {
     /// UTF-16.
     pub const UNICODE: u32 = 1;
-    /// Tell the target.
+    /// The challenge is to contain the name of the target.
     pub const REQUEST_TARGET: u32 = 4;
     /// Messages can be signed.
     pub const SIGN: u32 = 0x10;
@@ -21,7 +21,7 @@ pub mod negotiate {
     pub const SEAL: u32 = 0x20;
     /// NTLM.
     pub const NTLM: u32 = 0x200;
-    /// Nobody in particular.
+    /// Anonymous authentication.
     pub const ANONYMOUS: u32 = 0x800;
     /// Always sign.
     pub const ALWAYS_SIGN: u32 = 0x8000;
@@ -177,7 +177,7 @@ impl Challenge {
     }
 }
 
-/// Windows 6.1, whose NTLM has all that is used here, at revision 15 (§2.2.2.10).
+/// Windows 6.1, at revision 15 (§2.2.2.10): its NTLM has all that is used here.
 const VERSION: [u8; 8] = [6, 1, 0, 0, 0, 0, 0, 15];
 
 fn put_place(out: &mut Vec<u8>, at: usize, len: usize) {
@@ -255,14 +255,14 @@ impl<'a> Authenticate<'a> {
         }
     }
 
-    /// Whether there is nothing that anybody could be known by.
+    /// Whether it has neither a user name nor a response.
     pub fn is_anonymous(&self) -> bool {
         self.user.is_empty() && self.nt.is_empty()
     }
 }
 
-/// The hash that stands for a password: MD4 of it in UTF-16 (NTOWFv1). Who has it can sign in as
-/// who has the password.
+/// The NT hash of a password: MD4 of it in UTF-16 (NTOWFv1). It suffices to sign in, like the
+/// password.
 pub fn nt_hash(password: &str) -> [u8; 16] {
     base::md4::digest(&utf16::encode(password))
 }
@@ -273,7 +273,7 @@ pub fn ntowf_v2(nt_hash: &[u8; 16], user: &str, domain: &str) -> [u8; 16] {
     hmac_md5(nt_hash, &[&who])
 }
 
-/// What the flags in the facts of a response say, if it is one of version 2.
+/// Values in the AV pairs of a response of version 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResponseFacts {
     /// The messages have a checksum.

@@ -60,7 +60,7 @@ pub struct ShareInfo {
     pub remark: String,
 }
 
-/// What a client may ask about.
+/// What clients may query: the server and its shares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// The server's name.
@@ -365,7 +365,7 @@ fn server_get_info(stub: &[u8], server: &Server) -> Result<Vec<u8>> {
 
 // --- the other direction -----------------------------------------------------------------
 
-/// BIND of a client that wants `srvsvc`.
+/// BIND of a client to `srvsvc`.
 pub fn bind(call: u32) -> Vec<u8> {
     let mut out = Vec::new();
     let at = head(&mut out, kind::BIND, FIRST | LAST, call);

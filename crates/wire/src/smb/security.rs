@@ -6,15 +6,15 @@ use super::codec::{Field, Reader, Result, SmbError, patch};
 use super::create::access;
 use super::sid::Sid;
 
-/// Parts of a descriptor that are asked for or set.
+/// Parts of a descriptor that are queried or set.
 pub mod parts {
     /// Its owner.
     pub const OWNER: u32 = 1;
     /// Its group.
     pub const GROUP: u32 = 2;
-    /// Who may do what.
+    /// The discretionary ACL.
     pub const DACL: u32 = 4;
-    /// What is audited.
+    /// The system ACL (audit).
     pub const SACL: u32 = 8;
 }
 
@@ -27,7 +27,7 @@ pub struct Ace {
     pub flags: u8,
     /// What it is about.
     pub mask: u32,
-    /// Whom it is about.
+    /// The user or group that it applies to.
     pub sid: Sid,
 }
 
@@ -38,7 +38,7 @@ pub struct Descriptor {
     pub owner: Option<Sid>,
     /// The group.
     pub group: Option<Sid>,
-    /// The list; `None` permits everything to everybody.
+    /// The list; `None` permits everything to every user.
     pub dacl: Option<Vec<Ace>>,
 }
 
@@ -96,7 +96,7 @@ impl Descriptor {
         }
     }
 
-    /// What owner, group and permissions of Unix say.
+    /// The descriptor of owner, group and permissions of Unix.
     pub fn of_mode(uid: u32, gid: u32, mode: u32, is_dir: bool) -> Self {
         let right = |sid, bits: u32, extra: u32| Ace {
             kind: ALLOWED,
@@ -144,7 +144,7 @@ const ADMINISTRATORS: &[u32] = &[32, 544];
 /// Creator owner, creator group, owner rights.
 const CREATOR: u64 = 3;
 
-/// Classes of a mode (owner, group, others) that somebody is in; `None` for who is in none.
+/// Classes of a mode (owner, group, others) that a SID belongs to; `None` for other SIDs.
 fn classes(sid: &Sid, uid: u32, gid: u32) -> Option<u32> {
     match (sid.authority, sid.parts.as_slice()) {
         (1, [0]) | (NT, AUTHENTICATED) => Some(0o111),

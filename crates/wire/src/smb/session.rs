@@ -9,7 +9,7 @@ use super::header::HEADER;
 pub mod session_flags {
     /// A guest.
     pub const GUEST: u16 = 1;
-    /// Nobody.
+    /// An anonymous session.
     pub const NULL: u16 = 2;
     /// Everything must be encrypted.
     pub const ENCRYPT: u16 = 4;
@@ -26,7 +26,7 @@ pub struct Request<'a> {
     pub capabilities: u32,
     /// A session of the same client that was lost.
     pub previous_session: u64,
-    /// A word of SPNEGO or NTLM.
+    /// A token of SPNEGO or NTLM.
     pub blob: &'a [u8],
 }
 
@@ -68,7 +68,7 @@ impl<'a> Request<'a> {
 pub struct Response<'a> {
     /// [`session_flags`].
     pub flags: u16,
-    /// A word of SPNEGO or NTLM.
+    /// A token of SPNEGO or NTLM.
     pub blob: &'a [u8],
 }
 

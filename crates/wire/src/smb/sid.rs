@@ -5,10 +5,10 @@ use super::codec::{Field, Reader, Result, SmbError};
 /// Most parts of a SID.
 const PARTS_MAX: usize = 15;
 
-/// Who somebody is.
+/// A security identifier.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sid {
-    /// Who has made the others.
+    /// The authority that has issued it.
     pub authority: u64,
     /// Parts, from the domain to the user.
     pub parts: Vec<u32>,
@@ -20,7 +20,7 @@ impl Sid {
         Self { authority, parts: parts.to_vec() }
     }
 
-    /// Everybody.
+    /// Everyone.
     pub fn world() -> Self {
         Self::new(1, &[0])
     }

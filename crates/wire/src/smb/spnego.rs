@@ -36,7 +36,7 @@ pub struct Token<'a> {
     pub prefers_ntlm: bool,
     /// Whether NTLM is among them.
     pub has_ntlm: bool,
-    /// A word of the mechanism.
+    /// A token of the mechanism.
     pub token: Option<&'a [u8]>,
     /// The checksum of the list.
     pub mic: Option<&'a [u8]>,
@@ -124,17 +124,17 @@ fn whole(fields: &[u8]) -> Vec<u8> {
     value(INITIAL, &[value(OBJECT, SPNEGO), token].concat())
 }
 
-/// What a server says first: that it takes NTLM.
+/// The first token of a server: it offers NTLM.
 pub fn offer() -> Vec<u8> {
     whole(&mechanisms())
 }
 
-/// What a client says first.
+/// The first token of a client.
 pub fn begin(token: &[u8]) -> Vec<u8> {
     whole(&[mechanisms(), value(CONTEXT | 2, &value(OCTETS, token))].concat())
 }
 
-/// What a client says then.
+/// The next token of a client (NegTokenResp).
 pub fn go_on(token: &[u8], mic: Option<&[u8]>) -> Vec<u8> {
     let mut fields = value(CONTEXT | 2, &value(OCTETS, token));
     if let Some(mic) = mic {
@@ -148,7 +148,7 @@ pub fn own_mechanisms() -> Vec<u8> {
     value(SEQUENCE, &value(OBJECT, NTLMSSP))
 }
 
-/// What a server answers. `names` says which mechanism, which is told once.
+/// A token of a server. `names` adds the selected mechanism, for the first one.
 pub fn answer(state: NegState, names: bool, token: Option<&[u8]>, mic: Option<&[u8]>) -> Vec<u8> {
     let mut fields = value(CONTEXT, &value(ENUMERATED, &[state as u8]));
     if names {
@@ -162,7 +162,7 @@ pub fn answer(state: NegState, names: bool, token: Option<&[u8]>, mic: Option<&[
     value(CONTEXT | 1, &value(SEQUENCE, &fields))
 }
 
-/// What a server answers: its word of the mechanism, and its checksum.
+/// The answer of a server: its token of the mechanism, and its checksum.
 ///
 /// # Errors
 /// [`SmbError::Value`].

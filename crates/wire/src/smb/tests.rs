@@ -1,4 +1,4 @@
-//! Sign-in by the example of MS-NLMP §4.2, text, times, patterns, and messages there and back.
+//! Sign-in by the example of MS-NLMP §4.2, text, times, patterns, and round trips of messages.
 
 use super::codec::SmbError;
 use super::contexts::Context;
@@ -368,12 +368,12 @@ fn permissions_that_a_list_comes_to() {
     assert_eq!(mode_of(&private, uid, gid), Some(0o700));
     let generic = [ace(0, access::GENERIC_READ, Sid::world()), ace(0, access::ALL, owner())];
     assert_eq!(mode_of(&generic, uid, gid), Some(0o744));
-    // Who is denied first is not permitted by what follows.
+    // A first entry that denies takes precedence over later ones.
     let denied = [ace(1, access::WRITE_DATA, Sid::group(gid)), ace(0, access::ALL, Sid::world())];
     assert_eq!(mode_of(&denied, uid, gid), Some(0o757));
     let system = Sid::new(5, &[18]);
     assert_eq!(mode_of(&[ace(0, access::ALL, system)], uid, gid), Some(0));
-    // Others cannot be said by a mode.
+    // A mode cannot represent other users.
     assert_eq!(mode_of(&[ace(0, access::READ, Sid::user(7))], uid, gid), None);
     for mode in [0o700, 0o750, 0o644, 0o664, 0o755] {
         let told = Descriptor::of_mode(uid, gid, mode, false).dacl.expect("a list");

@@ -4,8 +4,8 @@
 const EPOCH: i64 = 11_644_473_600;
 const PER_SECOND: i64 = 10_000_000;
 
-/// A time from seconds and nanoseconds since 1970; before 1601 it is 0, beyond what there is room
-/// for the last there is.
+/// A time from seconds and nanoseconds since 1970; before 1601 it is 0, beyond the range the last
+/// representable one.
 pub fn from_unix(sec: i64, nsec: u32) -> u64 {
     let ticks = sec.saturating_add(EPOCH).saturating_mul(PER_SECOND);
     u64::try_from(ticks.saturating_add(i64::from(nsec / 100))).unwrap_or(0)

@@ -11,7 +11,7 @@ const LINE_MAX: usize = 16 << 10;
 pub struct AuthorizedKey {
     /// The key as it is on the wire.
     pub blob: Vec<u8>,
-    /// Not the key itself signs in, but whose certificate it has signed.
+    /// `cert-authority`: the key is that of a CA; certificates that it has signed are accepted.
     pub authority: bool,
     /// Patterns of addresses from which it may be used, if not from everywhere.
     pub from: Option<String>,
@@ -19,7 +19,7 @@ pub struct AuthorizedKey {
     pub principals: Option<String>,
     /// Until when, as it is written: `YYYYMMDD[Z]` or `YYYYMMDDHHMM[SS][Z]`.
     pub expiry: Option<String>,
-    /// It may only run one command, which is not to be had here: it must be refused.
+    /// The key is restricted to one command, which this server cannot run: it must be refused.
     pub command: bool,
     /// What follows the key.
     pub comment: String,
@@ -61,7 +61,7 @@ impl AuthorizedKey {
                 "principals" => self.principals = Some(value()?),
                 "expiry-time" => self.expiry = Some(value()?),
                 "command" => self.command = true,
-                // They take away, or set, what is not to be had here anyway.
+                // They restrict, or set, what this server does not offer.
                 "restrict"
                 | "agent-forwarding"
                 | "no-agent-forwarding"
@@ -79,7 +79,7 @@ impl AuthorizedKey {
                 | "permitlisten"
                 | "tunnel"
                 | "no-touch-required" => {}
-                // An option that we do not know may be one that says no.
+                // An unknown option may be a restriction.
                 _ => return None,
             }
         }

@@ -1,14 +1,14 @@
-//! OpenSSH's certificates (PROTOCOL.certkeys): somebody's key, and what an authority says of it.
+//! OpenSSH's certificates (PROTOCOL.certkeys): a public key with the statements of a CA about it.
 
 use super::codec::{Malformed, Reader, Result};
 use super::key::{BadSignature, PublicKey};
 
-/// What a certificate's type has at its end.
+/// The suffix of certificate types.
 const SUFFIX: &str = "-cert-v01@openssh.com";
 /// Most principals that a certificate may name, as in OpenSSH.
 const PRINCIPALS_MAX: usize = 256;
 
-/// Whom a certificate is for.
+/// The subject of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A user.
@@ -20,23 +20,23 @@ pub enum Kind {
 /// A certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate<'a> {
-    /// Whose key it is.
+    /// The certified key.
     pub key: PublicKey<'a>,
     /// A number by which it may be revoked.
     pub serial: u64,
     /// For users or for hosts.
     pub kind: Kind,
-    /// What the authority calls it, for logs.
+    /// The key id, for logs.
     pub id: &'a [u8],
-    /// Names that it is good for.
+    /// Principals for which it is valid.
     pub principals: Vec<&'a str>,
     /// From when, in seconds since 1970.
     pub after: u64,
     /// Until before when, in seconds since 1970.
     pub before: u64,
-    /// Only good if all of them are understood and hold: name and value.
+    /// Critical options: it is valid only if all of them are understood and hold; name and value.
     pub critical: Vec<(&'a str, &'a [u8])>,
-    /// The authority's key as a blob.
+    /// The key of the CA as a blob.
     pub authority: &'a [u8],
     signed: &'a [u8],
     signature: &'a [u8],
@@ -62,7 +62,7 @@ fn options(bytes: &[u8]) -> Result<Vec<(&str, &[u8])>> {
 }
 
 impl<'a> Certificate<'a> {
-    /// Reads a certificate. That says nothing about whether it is genuine: [`Certificate::check`].
+    /// Reads a certificate. Its signature is not verified: [`Certificate::check`].
     ///
     /// # Errors
     /// When it is broken, or of a kind that we do not know.

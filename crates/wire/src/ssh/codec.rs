@@ -9,10 +9,10 @@ pub enum Malformed {
     /// The field is longer than it may be.
     #[error("{0} is too long")]
     Long(&'static str),
-    /// The field has a value that means nothing.
+    /// The value of the field is invalid.
     #[error("{0} is not valid")]
     Value(&'static str),
-    /// Something follows where nothing should.
+    /// Bytes follow the end of the message.
     #[error("bytes after the end of the message")]
     Trailing,
 }

@@ -18,12 +18,12 @@ pub struct Flow {
     packet_max: u32,
     receive: u32,
     receive_max: u32,
-    /// Taken by the application, and not granted anew yet.
+    /// Taken by the application, and not granted again yet.
     taken: u32,
 }
 
 impl Flow {
-    /// We grant `window` bytes and grant them anew as they are taken. The peer's window comes with
+    /// We grant `window` bytes and grant them again as they are taken. The peer's window comes with
     /// [`Flow::opened`].
     pub fn new(window: u32) -> Self {
         Self { send: 0, packet_max: 0, receive: window, receive_max: window, taken: 0 }

@@ -1,5 +1,5 @@
-//! Keys with which a server proves who it is: Ed25519, kept as OpenSSH keeps it
-//! (PROTOCOL.key), and RSA, kept as PKCS #8 (RFC 5208).
+//! Host keys, which authenticate a server: Ed25519 in OpenSSH's format (PROTOCOL.key), and RSA in
+//! PKCS #8 (RFC 5208).
 
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rand::SystemRandom as LibraryRandom;
@@ -37,7 +37,7 @@ enum Pair {
     Rsa(RsaKeyPair),
 }
 
-/// A key with which a server proves who it is.
+/// A host key, which authenticates a server.
 pub struct HostKey {
     pair: Pair,
     blob: Vec<u8>,
@@ -132,7 +132,7 @@ impl HostKey {
         }
     }
 
-    /// The fingerprint that people compare.
+    /// The fingerprint in OpenSSH's format.
     pub fn fingerprint(&self) -> String {
         super::key::fingerprint(&self.blob)
     }

@@ -164,12 +164,12 @@ pub fn negotiate(client: &KexInit<'_>, server: &KexInit<'_>) -> Result<Chosen, N
     })
 }
 
-/// A share that is no share, or the library failed.
+/// An invalid key share, or a failure of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the key exchange has failed")]
 pub struct Failed;
 
-/// What only the two sides know, encoded as it goes into hashes.
+/// The shared secret, encoded as input of hashes.
 pub struct Secret(Vec<u8>);
 
 impl Secret {

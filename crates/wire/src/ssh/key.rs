@@ -26,7 +26,7 @@ pub const SIGNATURES: [&str; 8] = [
 /// Largest RSA modulus in bytes: more costs the server more than it is worth (8192 bits).
 const RSA_MODULUS_MAX: usize = 1024;
 
-/// A signature does not fit, or its algorithm is not one of ours.
+/// A signature does not match, or its algorithm is not supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid signature")]
 pub struct BadSignature;
@@ -259,8 +259,8 @@ fn token_message(
 ) -> std::result::Result<Vec<u8>, BadSignature> {
     let (flags, counter) = (r.byte("flags")?, r.u32("counter")?);
     r.end()?;
-    // User presence: somebody touched it. OpenSSH asks for it, too, unless a key's line says not
-    // to.
+    // User presence: the token was touched. OpenSSH requires it, too, unless a key's line has
+    // `no-touch-required`.
     if flags & 1 == 0 {
         return Err(BadSignature);
     }
@@ -271,7 +271,7 @@ fn token_message(
     Ok(signed)
 }
 
-/// The fingerprint of a key as people compare it: SHA-256 in base 64.
+/// The fingerprint of a key in OpenSSH's format: SHA-256 in base 64.
 pub fn fingerprint(blob: &[u8]) -> String {
     let text = base64::encode(digest(&SHA256, blob).as_ref());
     format!("SHA256:{}", text.trim_end_matches('='))

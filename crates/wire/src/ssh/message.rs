@@ -16,9 +16,9 @@ pub mod reason {
     pub const PROTOCOL_VERSION_NOT_SUPPORTED: u32 = 8;
     /// The host key is not the known one.
     pub const HOST_KEY_NOT_VERIFIABLE: u32 = 9;
-    /// The connection is over, by somebody's decision.
+    /// The application has ended the connection.
     pub const BY_APPLICATION: u32 = 11;
-    /// As many as there may be are there.
+    /// The limit of connections is reached.
     pub const TOO_MANY_CONNECTIONS: u32 = 12;
     /// Nothing is left to try for authentication.
     pub const NO_MORE_AUTH_METHODS: u32 = 14;
@@ -52,7 +52,7 @@ pub mod number {
     pub const USERAUTH_FAILURE: u8 = 51;
     pub const USERAUTH_SUCCESS: u8 = 52;
     pub const USERAUTH_BANNER: u8 = 53;
-    /// PK_OK, INFO_REQUEST or PASSWD_CHANGEREQ, as the method that is under way has it.
+    /// PK_OK, INFO_REQUEST or PASSWD_CHANGEREQ, depending on the method in progress.
     pub const USERAUTH_60: u8 = 60;
     pub const USERAUTH_INFO_RESPONSE: u8 = 61;
     pub const GLOBAL_REQUEST: u8 = 80;
@@ -199,7 +199,7 @@ pub struct AuthRequest<'a> {
     pub method: Method<'a>,
 }
 
-/// How somebody wants to be authenticated.
+/// The method of an authentication request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Method<'a> {
@@ -282,7 +282,7 @@ impl<'a> PkOk<'a> {
     }
 }
 
-/// Questions to a person (message 60, RFC 4256, section 3.2); ours asks one.
+/// Prompts for the user (message 60, RFC 4256, section 3.2); ours has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct InfoRequest<'a> {

@@ -1,7 +1,7 @@
 //! Packets (RFC 4253, section 6) under their ciphers: sealed and opened where they lie, in the send
 //! and the receive buffer.
 //!
-//! AES in GCM (RFC 5647 as OpenSSH has it: the length is in the clear, no MAC is negotiated),
+//! AES in GCM (RFC 5647 as OpenSSH has it: the length is unencrypted, no MAC is negotiated),
 //! ChaCha20 with Poly1305 (PROTOCOL.chacha20poly1305), and AES in CTR (RFC 4344) with HMAC-SHA-2
 //! (RFC 6668), after encryption (`-etm@openssh.com`) or before it.
 //!
@@ -103,7 +103,7 @@ impl Sealer {
         Self { how: Sealing::Plain, sequence: 0, used: (0, 0) }
     }
 
-    /// With keys; the number of the next packet goes on from the old ones.
+    /// With keys; the packet sequence number continues from the old ones.
     ///
     /// # Errors
     /// [`Broken::Library`], also when a key has the wrong length.

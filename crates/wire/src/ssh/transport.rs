@@ -1,8 +1,9 @@
 //! The transport of one connection, for both sides (RFC 4253), without any I/O: bytes received go
 //! in, payloads of packets come out, and what is to be sent collects in a buffer, sealed.
 //!
-//! Key exchange, the first and all later ones, happens in here. While one is under way nothing else
-//! may be sent: short answers wait in here, and data is not taken ([`Transport::may_send_data`]).
+//! Key exchange, the first and all later ones, happens in here. While one is in progress nothing
+//! else may be sent: short replies wait in here, and data is not taken
+//! ([`Transport::may_send_data`]).
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use output::Output;
 /// Why a connection must end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The peer does not speak SSH 2.
+    /// The peer does not support SSH 2.
     #[error("the peer does not support SSH 2")]
     Version,
     /// The peer sent a message that cannot be read.
@@ -52,13 +53,13 @@ pub enum Error {
     Disconnected {
         /// Its reason (RFC 4253, section 11.1).
         reason: u32,
-        /// Its words.
+        /// Its description.
         description: String,
     },
 }
 
 impl Error {
-    /// What the peer is told as the reason, if it is to be told.
+    /// The reason of the DISCONNECT for the peer, if one is sent.
     pub fn reason(&self) -> Option<u32> {
         Some(match self {
             Self::Version => reason::PROTOCOL_VERSION_NOT_SUPPORTED,
@@ -102,14 +103,14 @@ pub enum Side {
     Client(Arc<ClientSetup>),
 }
 
-/// What came of the bytes received.
+/// The result of received bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received<'a> {
     /// No complete packet yet: at least this many bytes are needed from the first one on.
     Need(usize),
     /// This many bytes were for the transport itself.
     Handled(usize),
-    /// A packet of this many bytes with a message for somebody else.
+    /// A packet of this many bytes with a message for another layer.
     Packet(usize, &'a [u8]),
 }
 
@@ -122,7 +123,7 @@ pub struct Transport {
     /// The version lines, ours and theirs, without their ends.
     versions: [Vec<u8>; 2],
     lines: usize,
-    /// The key exchange that is under way.
+    /// The key exchange in progress.
     exchange: Option<Exchange>,
     /// The hash of the first exchange.
     session: Option<[u8; 32]>,
@@ -135,9 +136,9 @@ pub struct Transport {
     ext_info: bool,
     host_key: Vec<u8>,
     chosen: Option<kex::Chosen>,
-    /// When the keys were made, once somebody has told the time.
+    /// When the keys were made, once the time is known.
     keyed_ns: Option<u64>,
-    /// What has waited for the end of a key exchange, message by message.
+    /// Messages that wait for the end of a key exchange.
     held: Vec<Vec<u8>>,
     held_bytes: usize,
 }
@@ -209,7 +210,7 @@ impl Transport {
         self.renewable = renewable;
     }
 
-    /// Whether a key exchange is under way.
+    /// Whether a key exchange is in progress.
     pub fn is_exchanging(&self) -> bool {
         self.exchange.is_some()
     }
@@ -274,7 +275,7 @@ impl Transport {
     fn receive_line<'a>(&mut self, input: &'a mut [u8]) -> Result<Received<'a>, Error> {
         let Some(end) = input.iter().take(SSH_VERSION_MAX).position(|b| *b == b'\n') else {
             let enough = input.len() >= SSH_VERSION_MAX;
-            // What is no version will not become one: so scanners are told at once.
+            // The line cannot become a version: scanners receive an error at once.
             let wrong = self.is_server() && !input.iter().zip(b"SSH-").all(|(a, b)| a == b);
             return if enough || wrong {
                 Err(Error::Version)
@@ -294,8 +295,7 @@ impl Transport {
         Ok(Received::Handled(end + 1))
     }
 
-    /// Sends a message, which `write` appends: at once, or after the key exchange that is under
-    /// way.
+    /// Sends a message, which `write` appends: at once, or after the key exchange in progress.
     ///
     /// # Errors
     /// When too much waits already, or the library fails.
@@ -321,7 +321,7 @@ impl Transport {
         self.send(|out| message.encode(out))
     }
 
-    /// Answers the packet that came last as one that nobody knows (RFC 4253, section 11.4).
+    /// Answers the packet that came last as an unknown one (RFC 4253, section 11.4).
     ///
     /// # Errors
     /// As [`Transport::send`].
@@ -338,7 +338,7 @@ impl Transport {
         let _ = self.output.packet(|out| message.encode(out));
     }
 
-    /// Whether data is taken: there are keys, and no exchange of new ones is under way on our side.
+    /// Whether data is taken: there are keys, and our side has no exchange of new ones in progress.
     pub fn may_send_data(&self) -> bool {
         self.session.is_some() && self.exchange.as_ref().is_none_or(Exchange::has_sent_keys)
     }
@@ -408,7 +408,7 @@ impl Transport {
         self.output.shrink();
     }
 
-    /// Begins to make new keys now, unless that is under way.
+    /// Begins a key exchange now, unless one is in progress.
     ///
     /// # Errors
     /// When the library fails.

@@ -160,7 +160,7 @@ macro_rules! xdr_bytes {
     };
 }
 
-/// Declares several structures whose members have the names of the RFC and need no words of ours.
+/// Declares several structures with the member names of the RFC, which need no documentation.
 macro_rules! xdr_structs {
     ($(
         $(#[$meta:meta])*

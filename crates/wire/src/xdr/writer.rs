@@ -68,8 +68,8 @@ impl<'b> Writer<'b> {
         self.raw(&PAD[..padding(bytes.len())]);
     }
 
-    /// Variable-length opaque or string (§4.10, §4.11). A length beyond 32 bits cannot be sent;
-    /// no buffer of ours is that large.
+    /// Variable-length opaque or string (§4.10, §4.11). A length beyond 32 bits cannot be sent; no
+    /// buffer is that large.
     #[inline]
     pub fn opaque(&mut self, bytes: &[u8]) {
         debug_assert!(u32::try_from(bytes.len()).is_ok());

@@ -36,12 +36,12 @@ pub fn document(text: &str) -> Result<Element> {
     root.filter(|_| reader.open.is_empty()).ok_or(XmlError::Malformed)
 }
 
-/// An element whose end has not come yet.
+/// An element that has not ended yet.
 struct Open<'a> {
-    /// As it is written, for its end.
+    /// Its name as written, for its end.
     raw: &'a str,
     element: Element,
-    /// How many declarations were in force before it.
+    /// How many declarations were in scope before it.
     scope: usize,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// A processing instruction, whose target must not be `xml`: that is for the start only.
+    /// A processing instruction. Its target must not be `xml`: that is valid only at the start.
     fn instruction(&mut self) -> Result<()> {
         let (target, _) = self.name()?;
         if target.eq_ignore_ascii_case("xml") || target.contains(':') {

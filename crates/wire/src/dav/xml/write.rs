@@ -22,7 +22,7 @@ pub fn escape(out: &mut String, text: &str) {
             // In an attribute they would be read as spaces; in text a reference does no harm.
             '\t' => out.push_str("&#9;"),
             c if super::chars::is_char(c) => out.push(c),
-            // What no document may have: nobody can say it in XML.
+            // XML cannot represent this character.
             _ => out.push('\u{fffd}'),
         }
         rest = after.get(c.len_utf8()..).unwrap_or_default();

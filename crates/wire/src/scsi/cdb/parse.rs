@@ -86,7 +86,7 @@ fn write_same(cdb: &[u8]) -> WriteSame {
     WriteSame { blocks: blocks(cdb), unmap: bit_at(cdb, at, 8), no_data: bit_at(cdb, at, 1) }
 }
 
-/// A command whose row was found.
+/// Reads a CDB with the row of its command.
 pub(super) fn parse(command: &Command, cdb: &[u8]) -> Result<Cdb, ScsiError> {
     Ok(match command.opcode() {
         0x08 | 0x28 | 0x88 | 0xa8 => Cdb::Read(io(cdb)),

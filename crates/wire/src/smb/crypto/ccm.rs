@@ -47,10 +47,10 @@ impl Ccm {
         Ok(tag)
     }
 
-    /// Decrypts a text whose tag is this.
+    /// Decrypts a text with this tag.
     ///
     /// # Errors
-    /// [`CryptoError::Mismatch`]: what is in `text` then is of no use.
+    /// [`CryptoError::Mismatch`]: the content of `text` is undefined then.
     pub fn open(
         &self,
         nonce: &[u8; NONCE],
@@ -84,7 +84,7 @@ impl Ccm {
         let length = u32::try_from(text.len()).map_err(|_| CryptoError::Message)?;
         let aad_length = u16::try_from(aad.len()).ok().filter(|length| *length < 0xff00);
         let aad_length = aad_length.ok_or(CryptoError::Message)?;
-        // There is something beside the text; tags of 16 bytes; lengths of 4.
+        // Flags of the first block: additional data, tags of 16 bytes, lengths of 4.
         let mut head = vec![0x40 | 7 << 3 | 3];
         head.extend_from_slice(nonce);
         head.extend_from_slice(&length.to_be_bytes());

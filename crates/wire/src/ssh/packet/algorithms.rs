@@ -40,7 +40,7 @@ impl Cipher {
         Self::ALL.into_iter().find(|cipher| cipher.name() == name)
     }
 
-    /// Whether it needs no MAC beside it.
+    /// Whether it needs no separate MAC.
     pub fn is_aead(self) -> bool {
         matches!(self, Self::Aes128Gcm | Self::Aes256Gcm | Self::Chacha20Poly1305)
     }

@@ -13,7 +13,7 @@ const BLOCK: usize = 16;
 
 pub(super) struct Ctr {
     key: EncryptingKey,
-    /// The counter, which goes on from packet to packet.
+    /// The counter, which continues from packet to packet.
     counter: u128,
     mac: Mac,
     mac_key: hmac::Key,
@@ -77,7 +77,7 @@ impl Ctr {
         Ok(tag)
     }
 
-    /// Decrypts the first block of a packet whose length is hidden.
+    /// Decrypts the first block of a packet with an encrypted length.
     pub(super) fn open_first(&mut self, block: &mut [u8]) -> Result<(), Broken> {
         self.first_open = true;
         self.apply(block)

@@ -8,7 +8,7 @@ use super::super::message::{KexInit, Message, put_ext_info};
 use super::super::packet::{Cipher, Keys, Mac, Opener, Sealer};
 use super::{Error, Side, Transport};
 
-/// An exchange that is under way.
+/// A key exchange in progress.
 pub(super) struct Exchange {
     /// Our KEXINIT.
     pub(super) ours: Vec<u8>,
@@ -109,7 +109,7 @@ impl Transport {
             let [client_mark, server_mark] = STRICT;
             self.strict = theirs.kex.has(if server { client_mark } else { server_mark });
             self.ext_info = theirs.kex.has(EXT_INFO_CLIENT);
-            // It must be the very first packet, or somebody has put something before it.
+            // It must be the very first packet; otherwise a packet was inserted before it.
             if self.strict && self.opener.sequence != 1 {
                 return Err(Error::Protocol("unexpected message before the first KEXINIT"));
             }

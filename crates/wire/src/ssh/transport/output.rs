@@ -53,7 +53,7 @@ impl Output {
             let n = packet_max.saturating_sub(filled).min(data.len());
             let (now, later) = data.split_at_checked(n).ok_or(Broken::Length)?;
             if now.is_empty() && filled == 0 {
-                // A peer whose packets may carry nothing.
+                // The peer accepts no data in a packet.
                 return Err(Broken::Length);
             }
             self.bytes.extend_from_slice(now);

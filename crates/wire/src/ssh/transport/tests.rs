@@ -225,7 +225,7 @@ fn a_changed_byte_ends_the_connection() {
 
 const SSH_PACKET: usize = base::limits::SSH_PACKET_MAX + 128;
 
-/// Two ends whose first bytes were not delivered yet.
+/// Two ends with their first bytes not delivered yet.
 fn beginning() -> (End, End, SeededRandom) {
     let (server, client) = setups(Policy::modern());
     (End::new(server, 1), End::new(client, 2), SeededRandom::new(3))
@@ -240,7 +240,7 @@ fn plain(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Terrapin (CVE-2023-48795): a packet put in before there are keys, and one taken away after.
+/// Terrapin (CVE-2023-48795): a packet inserted before there are keys, and one removed after.
 #[test]
 fn nothing_can_be_put_into_the_first_exchange() {
     let ignore = plain(&[2, 0, 0, 0, 0]);
@@ -256,7 +256,7 @@ fn nothing_can_be_put_into_the_first_exchange() {
     server.feed(&client.take_output(), &mut random).unwrap();
     let error = server.feed(&ignore, &mut random).unwrap_err();
     assert!(matches!(error, Error::Protocol(_)), "{error}");
-    // Numbers begin anew with the keys, so that what was taken away is missed.
+    // Sequence numbers restart with the keys, so that the removed packet is detected.
     let (server, client, _) = connected(Policy::modern(), 3);
     assert_eq!(client.transport.opener.sequence, 1, "EXT_INFO is packet 0");
     assert_eq!(server.transport.opener.sequence, 0);
