@@ -13,13 +13,13 @@ pub mod nfs4;
 /// Which list of a directory; a file has only the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AclKind {
-    /// Who may do what.
+    /// Rights to the file itself.
     Access,
     /// What new files in the directory start with.
     Default,
 }
 
-/// Whom an entry is about, in the order of a list.
+/// The subject of an entry, in the order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tag {
     /// The owner.
@@ -32,21 +32,21 @@ pub enum Tag {
     Group(u32),
     /// The most that entries between owner and others give.
     Mask,
-    /// Everybody else.
+    /// All others.
     Other,
 }
 
-/// An entry: whom it is about, and read (4), write (2), execute (1).
+/// An entry: its subject, and read (4), write (2), execute (1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AclEntry {
-    /// Whom.
+    /// The subject.
     pub tag: Tag,
-    /// What: three bits.
+    /// The permissions: three bits.
     pub perm: u8,
 }
 
-/// A list that makes sense: sorted, with what must be there once, and a mask if there are named
-/// users or groups.
+/// A valid list: sorted, with each required entry exactly once, and a mask if there are named users
+/// or groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acl {
     entries: Vec<AclEntry>,

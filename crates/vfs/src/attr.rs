@@ -40,7 +40,7 @@ pub enum FileType {
     Socket,
 }
 
-/// Everything a protocol tells about a file.
+/// The attributes of a file that protocols report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attr {
     /// Kind of file.
@@ -63,9 +63,9 @@ pub struct Attr {
     pub fsid: u64,
     /// Inode number.
     pub fileid: u64,
-    /// Tells files apart that have had the same inode number one after the other: made of the
-    /// inode's generation where the kernel tells one (in its file handle), otherwise of its time
-    /// of birth. 0 where the file system has neither.
+    /// Distinguishes files that have had the same inode number one after the other: derived from
+    /// the inode's generation where the kernel reports it (in its file handle), otherwise from the
+    /// birth time. 0 where the file system has neither.
     pub generation: u64,
     /// Last access.
     pub atime: Time,
@@ -73,16 +73,17 @@ pub struct Attr {
     pub mtime: Time,
     /// Last change of data or attributes.
     pub ctime: Time,
-    /// Another number after each change of data or attributes, and never a lower one: the change
-    /// time in nanoseconds, and one more for each further change of ours within the same tick of
-    /// the file system's clock (RFC 8881 §5.8.1.4). Over a restart it is as good as that time.
+    /// The change attribute (RFC 8881 §5.8.1.4): different after each change of data or attributes,
+    /// and never lower. It is the change time in nanoseconds, plus one for each further change by
+    /// this server within the same tick of the file system's clock. After a restart it is as
+    /// reliable as that time.
     pub change: u64,
-    /// When it was made, if the file system knows and it was asked: GETATTR asks.
+    /// Birth time, if the file system records it and the caller requests it: GETATTR does.
     pub birth: Option<Time>,
 }
 
 impl Attr {
-    /// Those of the list of shares: a directory that nobody may change.
+    /// Attributes of the list of shares: a read-only directory.
     pub fn of_shares() -> Self {
         let time = Time::default();
         Self {
@@ -133,8 +134,8 @@ pub struct SetAttr {
     pub atime: SetTime,
     /// New modification time.
     pub mtime: SetTime,
-    /// Permission bits that a new file shall not get, unless its directory has a default access
-    /// control list (RFC 8275). Means nothing for a file that is there.
+    /// Permission bits to clear in the mode of a new file, unless its directory has a default
+    /// access control list (RFC 8275). Has no effect on an existing file.
     pub umask: Option<u32>,
 }
 

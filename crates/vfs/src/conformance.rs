@@ -25,7 +25,7 @@ pub use inline_first::InlineFirst;
 
 /// A back end under test.
 pub struct Bench {
-    /// An empty tree whose root everybody may write to.
+    /// An empty tree with a world-writable root.
     pub fs: Arc<dyn FileSystem>,
     /// Whether each caller acts with its own identity.
     pub privileged: bool,
@@ -44,7 +44,7 @@ pub fn run(bench: &Bench) {
     extras::run(bench);
 }
 
-/// Checks that handles stay good over restarts. Ends with the tree opened anew.
+/// Checks that handles stay valid over restarts. Ends with the tree reopened.
 pub fn run_restart(bench: Bench) {
     handles::run_restart(bench);
 }

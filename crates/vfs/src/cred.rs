@@ -1,4 +1,4 @@
-//! Who is asking: the identity that the file system decides by.
+//! The identity of the caller: the file system decides by it.
 
 /// A caller's identity at the file system. Names and squashing are settled before this is made.
 #[derive(Debug, Clone, Eq, Hash)]

@@ -3,7 +3,7 @@
 //! (`xattr_DOSATTRIB` of its librpc/idl/xattr.idl), so that a tree that was served by Samba shows
 //! the same. All versions are read, version 5 is written.
 //!
-//! It is the server's, not the user's: who may ask for it is decided by those who call.
+//! It belongs to the server, not to the user: callers decide which users may access it.
 
 use crate::cred::Cred;
 use crate::fs::{Change, Context, FileSystem, Result, SetXattr};

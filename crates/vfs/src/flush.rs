@@ -4,11 +4,11 @@
 //! that arrived before it started is released by it, everything later waits for the next. No
 //! caller's thread waits: the completion runs on a flusher thread.
 //!
-//! A panic in a target or a completion costs no thread and no other caller anything: whoever waits
-//! for that target gets [`Status::Fault`], and it is counted.
+//! A panic in a target or a completion ends no thread and affects no other caller: the callers that
+//! wait for that target get [`Status::Fault`], and the panic is counted.
 //!
-//! [`FlushSite`] names every place that asks for a flush, so that a test can leave one out and
-//! show that it was needed.
+//! [`FlushSite`] names every place that requests a flush, so that a test can leave one out and show
+//! that it was needed.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,7 +55,7 @@ pub enum FlushSite {
     RenameFrom,
     /// RENAME: the directory that the name came to, if it is another.
     RenameTo,
-    /// LINK: the file, whose count changed.
+    /// LINK: the file, for its link count.
     LinkFile,
     /// LINK: the directory.
     LinkDirectory,
@@ -89,9 +89,9 @@ pub enum FlushSite {
     Audit,
     /// A new file of the audit log: the state directory that names it.
     AuditName,
-    /// A record of a journal of ours (locks of WebDAV): the journal.
+    /// A record of an internal journal (WebDAV locks): the journal.
     Journal,
-    /// A journal that is written anew: the new file, before it takes its name.
+    /// A journal that is rewritten: the new file, before its rename.
     JournalWhole,
     /// The same: the state directory that names it.
     JournalName,
@@ -270,7 +270,7 @@ impl Ticket {
     }
 }
 
-/// Tickets of one key: those waiting, and whether a flush is under way.
+/// Tickets of one key: those waiting, and whether a flush is in progress.
 #[derive(Default)]
 struct Key {
     running: bool,
@@ -416,8 +416,8 @@ impl Drop for FlushGroup {
     }
 }
 
-/// Puts a ticket before the target it has come to, whose key is `id`, and wakes the key if nobody
-/// flushes it.
+/// Adds a ticket to the queue of its next target, which has the key `id`, and makes the key ready
+/// unless it is being flushed or is ready already.
 fn enqueue(queue: &mut Queue, id: u64, ticket: Ticket) {
     let key = queue.keys.entry(id).or_default();
     if !key.running && key.waiting.is_empty() {
@@ -426,13 +426,13 @@ fn enqueue(queue: &mut Queue, id: u64, ticket: Ticket) {
     key.waiting.push(ticket);
 }
 
-/// A flusher thread: takes a key, flushes it once, releases everyone who had waited before.
+/// A flusher thread: takes a key, flushes it once, and releases all tickets that had waited before.
 fn work(shared: &Shared) {
     let mut queue = shared.queue.lock();
     loop {
         let Some(id) = queue.ready.pop_front() else {
             if queue.closing && queue.waiting == 0 {
-                // The others may sleep beside an empty queue.
+                // Other flusher threads may wait on the empty queue.
                 shared.work.notify_all();
                 return;
             }
@@ -499,7 +499,7 @@ fn release<'a>(
     (1..more).for_each(|_| shared.work.notify_one());
     let count = finished.len();
     for (ticket, result) in finished {
-        // Whoever is behind a completion that panics has contained that itself, or sees it dropped.
+        // The owner of a completion that panics has contained that itself, or sees it dropped.
         let _ = shared.contained(move || {
             let Ticket { done, .. } = ticket;
             done(result);

@@ -5,8 +5,8 @@
 //! [`Status::WouldBlock`] having changed nothing. With `may_block` true it runs on a pool thread.
 //!
 //! A method that changed something returns what must reach the disk before the reply may leave, as
-//! a [`Flush`]. The caller hands it to the flush group, which calls [`Durable::flush`] off the
-//! path (one flush serving many callers); methods never flush by themselves.
+//! a [`Flush`]. The caller hands it to the flush group, which calls [`Durable::flush`] off the path
+//! (one flush serves many callers); the methods themselves never flush.
 
 pub(crate) mod layer;
 
@@ -27,7 +27,7 @@ use crate::rights;
 pub use crate::status::Result;
 use crate::status::Status;
 
-/// Who asks, and how long the answer may take.
+/// The caller of an operation, and whether the operation may block.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The caller.
@@ -42,10 +42,10 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nobody but this server can change the file.
+    /// Only this server can change the file.
     pub const NEEDLESS: Self = Self { guard: None };
 
-    /// Looked after until `guard` is dropped.
+    /// Watched until `guard` is dropped.
     pub fn by(guard: impl Any + Send + Sync) -> Self {
         Self { guard: Some(Box::new(guard)) }
     }
@@ -133,9 +133,9 @@ pub trait Durable: Send + Sync {
     fn key(&self) -> u64;
     /// Brings everything that was done to it before this call to stable storage.
     fn flush(&self) -> Result<()>;
-    /// What the outcome of a flush means for this target, which was there before it started: its
-    /// own flush or that of another target with the same key. Must be asked after every flush: a
-    /// target whose data an earlier, failed flush has lost says so here.
+    /// The outcome of a flush for this target, which existed before the flush started: its own
+    /// flush or that of another target with the same key. Must be called after every flush: a
+    /// target that has lost data in an earlier, failed flush returns an error here.
     fn covered(&self, outcome: Result<()>) -> Result<()> {
         outcome
     }
@@ -233,7 +233,7 @@ pub struct Extent {
 /// A part of a file that the kernel can send from where it is in memory (sendfile(2)).
 #[derive(Debug, Clone)]
 pub struct SendfileRange {
-    /// The file, opened for reading by whoever asked.
+    /// The file, opened for reading by the caller.
     pub file: Arc<OwnedFd>,
     /// Where the part begins.
     pub offset: u64,
@@ -250,12 +250,12 @@ pub struct DirEntry<'a> {
     pub fileid: u64,
     /// The name: bytes, not text.
     pub name: &'a [u8],
-    /// Where to go on after this entry.
+    /// Where to continue after this entry.
     pub cookie: u64,
-    /// Handle and attributes, when asked for and to be had.
+    /// Handle and attributes, if requested and available.
     pub entry: Option<Entry>,
-    /// Attributes of what another file system has at this name, a mount or a subvolume, when asked
-    /// for: it is listed, and LOOKUP answers [`Status::Access`].
+    /// Attributes of what another file system has at this name, a mount or a subvolume, if
+    /// requested: it is listed, and LOOKUP returns [`Status::Access`].
     pub mounted: Option<Attr>,
 }
 
@@ -337,7 +337,7 @@ pub struct Abilities {
     pub chown_restricted: bool,
 }
 
-/// What people are told a file is called.
+/// The name of a file for messages and statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileName {
     /// Its last known path below the root of the share, without a leading slash.
@@ -347,10 +347,10 @@ pub enum FileName {
 }
 
 /// A tree of files that can be served. Handles are its own; a handle that it did not make is
-/// `BadHandle`, one whose file is gone is `Stale`. Nothing it does reaches outside its root.
+/// `BadHandle`, the handle of a removed file is `Stale`. No operation reaches outside its root.
 ///
-/// Names must be checked by the back end: empty, `.`/`..` where they make no sense, `/`, NUL and
-/// over-long names are refused (`Invalid`, `Exists`, `NameTooLong`).
+/// Names must be checked by the back end: empty and over-long names, `/`, NUL, and `.`/`..` where
+/// they are not allowed are refused (`Invalid`, `Exists`, `NameTooLong`).
 pub trait FileSystem: Send + Sync + 'static {
     /// The root directory.
     fn root(&self) -> Handle;
@@ -369,8 +369,8 @@ pub trait FileSystem: Send + Sync + 'static {
         self.file_id(handle) >> 8
     }
 
-    /// By what opens and locks know the file: as its attributes tell it, where it can be had for
-    /// less.
+    /// The key by which opens and locks identify the file: equal to that of its attributes, but
+    /// obtained at less cost where possible.
     ///
     /// # Errors
     /// As for [`FileSystem::getattr`]; of a file that was removed, perhaps none yet.
@@ -448,8 +448,8 @@ pub trait FileSystem: Send + Sync + 'static {
     /// [`Context::may_block`] they are brought into memory first.
     ///
     /// # Errors
-    /// [`Status::NotSupported`] where there is no descriptor, or nobody can tell what is in memory:
-    /// [`FileSystem::read`] does it then. Others as of `read`.
+    /// [`Status::NotSupported`] where there is no descriptor, or no way to find out what is in
+    /// memory: [`FileSystem::read`] is used then. Others as for `read`.
     fn stretch(
         &self,
         _: Context<'_>,
@@ -474,8 +474,8 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Brings unstable writes of a file to disk: all of them, whatever the range.
     fn commit(&self, cx: Context<'_>, file: &Handle) -> Change<()>;
 
-    /// What brings everything that was done so far to any of its files to disk. `None` where that
-    /// cannot be had at once: each change must be flushed by itself then.
+    /// A flush of everything that was done so far to any of its files. `None` where one flush
+    /// cannot cover that: each change must be flushed separately then.
     fn whole(&self) -> Option<Flush> {
         None
     }
@@ -554,7 +554,7 @@ pub trait FileSystem: Send + Sync + 'static {
     }
 
     /// A directory and all directories above it, nearest first, beyond the root as far as they are
-    /// on the same file system: for telling whether one directory is within another, whatever
+    /// on the same file system: to find out whether one directory is within another, whatever
     /// symbolic link or share the two were reached through. All of them exist, so that the keys
     /// need no generation: compare with [`FileKey::is_same_inode`].
     ///
@@ -668,7 +668,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Sets an extended attribute.
     ///
     /// # Errors
-    /// By [`SetXattr`]; [`Status::TooLarge`] beyond what there is room for (NFS4ERR_XATTR2BIG).
+    /// By [`SetXattr`]; [`Status::TooLarge`] beyond the available space (NFS4ERR_XATTR2BIG).
     fn set_xattr(
         &self,
         _cx: Context<'_>,
@@ -703,7 +703,7 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Status::NotSupported)
     }
 
-    /// Sets or, with `None`, takes away an access control list. The mode follows.
+    /// Sets or, with `None`, removes an access control list. The mode follows.
     fn set_acl(
         &self,
         _cx: Context<'_>,
@@ -728,9 +728,9 @@ pub trait FileSystem: Send + Sync + 'static {
         self.path_of(file).map(FileName::Path)
     }
 
-    /// Looks after a file: while the answer lives, whoever listens to the back end is told when
-    /// somebody but this server changes the file. A client may trust what it has read only then. Of
-    /// a directory: whenever it is changed, or what is in it.
+    /// Watches a file: while the returned value lives, the listener of the back end is notified
+    /// when anything but this server changes the file. Only then may a client rely on data that it
+    /// has read. For a directory: whenever it or its content is changed.
     ///
     /// # Errors
     /// [`Status::NotSupported`] where such changes cannot be seen.
@@ -738,9 +738,9 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Status::NotSupported)
     }
 
-    /// Retains a file: while the answer lives, its handles lead to it although its last name is
-    /// removed, as a descriptor leads a local program to its file. Its room is free soon after
-    /// nobody retains it any more.
+    /// Retains a file: while the returned value lives, its handles stay valid although its last
+    /// name is removed, as a descriptor keeps a removed file accessible to a local program. Its
+    /// space is freed soon after the last of these values is dropped.
     ///
     /// # Errors
     /// [`Status::Busy`] if as many are retained as the budget of descriptors allows;

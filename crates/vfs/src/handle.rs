@@ -28,7 +28,7 @@ impl Handle {
         Self { len: 8, bytes: all }
     }
 
-    /// The bytes that go on the wire.
+    /// The bytes on the wire.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }

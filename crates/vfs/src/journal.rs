@@ -1,8 +1,9 @@
-//! Records by key in a file of ours: each change is on disk when the call returns.
+//! Key-value records in an internal file: each change is on disk when the call returns.
 //!
-//! Changes are appended with a check and flushed; a torn end was never acknowledged and is cut off;
-//! when most of the file is old it is written anew beside itself and renamed. What the records say
-//! is their owner's. All of them are in memory: this is for thousands, not millions.
+//! Changes are appended with a checksum and flushed. A torn record at the end was never
+//! acknowledged and is truncated. When most of the file is old, the records are written to a
+//! temporary file, which is renamed over it. The content of the records is defined by their owner.
+//! All of them are in memory: this is for thousands, not millions.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -20,9 +21,9 @@ use crate::flush::FlushSite;
 pub struct Limits {
     /// Bytes of a key and its value together.
     pub record_max: usize,
-    /// Bytes of a file that is read, and written: it is written anew before it is longer.
+    /// Largest file that is read or written, in bytes: it is rewritten before it is longer.
     pub file_max: u64,
-    /// A file that is longer than this, and more than half old, is written anew.
+    /// A file that is longer than this, and more than half old, is rewritten.
     pub compact: u64,
 }
 
@@ -45,7 +46,7 @@ pub enum JournalError {
         /// Why.
         source: io::Error,
     },
-    /// The record is longer than [`Limits::record_max`]: whoever asked for it is at fault.
+    /// The record is longer than [`Limits::record_max`]: the caller's fault.
     #[error("the record is too long")]
     TooLong,
 }
@@ -75,10 +76,11 @@ pub struct Journal {
 
 struct Inner {
     records: Records,
-    /// None if it must be written anew first: it could not be, or what is at its end is not known.
+    /// None if the file must be rewritten first: an attempt has failed, or the state of its end is
+    /// unknown.
     file: Option<File>,
     len: u64,
-    /// Bytes of records that say nothing any more.
+    /// Bytes of obsolete records.
     old: u64,
 }
 
@@ -104,11 +106,11 @@ impl Journal {
             Err(error) => return Err(failed(error)),
         }
         if bytes.len() as u64 > limits.file_max {
-            // What is beyond would be lost when it is written anew.
+            // Bytes beyond the limit would be lost when the file is rewritten.
             return Err(failed(io::ErrorKind::FileTooLarge.into()));
         }
         let records = read(&bytes, magic).map_err(failed)?;
-        // Written anew at each start: a torn end is gone, and the file is short.
+        // Rewritten at each start: this removes a torn end and keeps the file short.
         let inner = Mutex::new(Inner { records, file: None, len: 0, old: 0 });
         let journal = Self { path: path.to_path_buf(), magic, limits, inner };
         let unwritten = journal.rewrite(&mut journal.lock()).err();
@@ -133,10 +135,10 @@ impl Journal {
         self.change(&[(key, Some(value))])
     }
 
-    /// Takes keys away; those that are not there are no mistake. On disk when it returns.
+    /// Removes keys; it is no error if some do not exist. On disk when it returns.
     ///
     /// # Errors
-    /// It cannot be written; then they are all there still.
+    /// It cannot be written; then all of them still exist.
     pub fn remove(&self, keys: &[&[u8]]) -> Result<(), JournalError> {
         let mut inner = self.lock();
         let there = keys.iter().filter(|key| inner.records.contains_key(**key));
@@ -200,8 +202,8 @@ impl Journal {
         };
         let done = file.write_all(bytes).and_then(|()| flush(&file));
         if let Err(source) = done {
-            // A second flush would prove nothing: the file is written anew without the record, now
-            // or before the next.
+            // A second flush would prove nothing: the file is rewritten without the record, now or
+            // before the next change.
             self.rewrite(inner)?;
             return Err(JournalError::Write { path: self.path.clone(), source });
         }
@@ -265,8 +267,8 @@ fn decode(bytes: &[u8]) -> Option<(u8, &[u8], &[u8], usize)> {
     Some((*body.get(4)?, key, value, end + CHECK))
 }
 
-/// The records in the bytes of a file: what `plimsoll inspect` shows. One at the end that is not
-/// whole was never acknowledged, and ends the reading.
+/// The records in the bytes of a file, as `plimsoll inspect` shows them. An incomplete record at
+/// the end was never acknowledged, and ends the reading.
 ///
 /// # Errors
 /// `InvalidData` if the bytes are something else.

@@ -4,21 +4,21 @@
 //! - [`status`]: the one list of ways an operation fails; each protocol has one table from it.
 //! - [`attr`]: attributes of a file, and the changes that a caller may ask for.
 //! - [`acl`]: POSIX access control lists, and how NFSv4 sees them.
-//! - [`cred`]: who is asking; [`rights`]: what the mode bits say to that.
-//! - [`identity`]: who signs in, for protocols whose users do.
+//! - [`cred`]: the identity of the caller; [`rights`]: what the mode bits grant it.
+//! - [`identity`]: sign-in, for protocols with users.
 //! - [`lun`]: block storage, and what initiators of one logical unit share.
-//! - [`transfers`]: what is told of the transfer of a file when it has ended.
+//! - [`transfers`]: the record of a finished file transfer.
 //! - [`handle`]: names for files that survive restart and rename.
 //! - [`name`]: names in a directory, checked.
-//! - [`flush`]: group commit: one flush releases everyone who waits for it.
+//! - [`flush`]: group commit: one flush serves all callers that wait for it.
 //! - [`share`]: shares by name and by handle; a read-only one refuses changes.
 //! - [`locks`]: the one table of opens, locks and leases of all protocols.
 //! - [`notice`]: changes of directories, for clients that wait for one.
-//! - [`recovery`]: who held state when the server ended, and may reclaim it.
+//! - [`recovery`]: clients that held state when the server ended, and may reclaim it.
 //! - [`journal`]: records by key that outlive the server.
-//! - [`mapped`]: parts of files that are sent without a copy of ours.
+//! - [`mapped`]: parts of files that are sent without a copy in user space.
 //! - [`cache_drop`]: files taken out of the page cache, and the proof of it.
-//! - [`turn`]: what the READs that a connection answers in one go share.
+//! - [`turn`]: what the READs of one batch share.
 //! - [`work`]: what one request may still cost.
 //! - [`paths`]: the bounded table from file ids to names, for statistics.
 //! - [`host`]: back end over a Linux directory; [`mem`]: back end in memory.

@@ -1,10 +1,10 @@
 //! Parts of files mapped for sending: the kernel copies them from the page cache to the socket, and
-//! nobody else ever looks at them.
+//! this process never accesses the mapping.
 //!
-//! It saves a third of the CPU time of reading into a buffer and sending that
-//! (`docs/decisions/large-reads-from-mapped-files.md`). A file may be cut short, or its disk
-//! fail, while it is mapped: the kernel's copy then ends with EFAULT, where a look of ours would
-//! be SIGBUS. So there is no way to look.
+//! This saves a third of the CPU time of reading into a buffer and sending that
+//! (`docs/decisions/large-reads-from-mapped-files.md`). A file may be truncated, or its disk fail,
+//! while it is mapped: the kernel's copy then ends with EFAULT, where an access by this process
+//! would raise SIGBUS. So there is no function for one.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -37,7 +37,7 @@ impl Mapped {
         }
         let (read, shared, fd) = (libc::PROT_READ, libc::MAP_SHARED, fd.as_raw_fd());
         let offset = (window * MAPPED_WINDOW as u64) as libc::off_t;
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours.
+        // SAFETY: a new mapping at an address of the kernel's choice affects no existing memory.
         let at =
             unsafe { libc::mmap(std::ptr::null_mut(), MAPPED_WINDOW, read, shared, fd, offset) };
         match NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED) {
@@ -57,7 +57,7 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping made in `new`, and nobody has a reference into it.
+        // SAFETY: this is the mapping made in `new`, and there are no references into it.
         unsafe { libc::munmap(self.at.as_ptr().cast(), MAPPED_WINDOW) };
         MAPPED.fetch_sub(1, Ordering::Relaxed);
     }

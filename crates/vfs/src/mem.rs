@@ -67,8 +67,8 @@ pub struct MemFs {
 }
 
 impl MemFs {
-    /// An empty tree of at most `capacity` bytes whose root everybody may write to. `tag` is the
-    /// share's ([`crate::share::tag`]).
+    /// An empty tree of at most `capacity` bytes with a world-writable root. `tag` is the share's
+    /// ([`crate::share::tag`]).
     pub fn new(tag: u32, capacity: u64) -> Arc<Self> {
         Self::bounded(tag, capacity, MEM_NAMES_MAX)
     }

@@ -7,8 +7,8 @@ use base::limits::NAME_MAX;
 use crate::fs::Result;
 use crate::status::Status;
 
-/// A checked name: not empty, at most 255 bytes, without `/` and NUL. Ends with a NUL of its own,
-/// so that it needs no allocation on its way to the kernel.
+/// A checked name: not empty, at most 255 bytes, without `/` and NUL. Ends with its own NUL, so
+/// that passing it to the kernel needs no allocation.
 pub struct Name {
     bytes: [u8; NAME_MAX + 1],
     len: usize,

@@ -1,8 +1,8 @@
-//! The bounded table from file ids to names, for people who read statistics.
+//! The bounded table from file ids to names, for display in statistics.
 //!
 //! LOOKUP, CREATE, listings and RENAME feed it with (file, parent, last name); a path is put
-//! together by following parents. It is a memory, not an authority: nothing is decided by it, and
-//! what was not met lately is forgotten.
+//! together by following parents. It is a cache: nothing is decided by it, and entries that were
+//! not used lately are evicted.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;

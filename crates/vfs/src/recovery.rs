@@ -1,15 +1,15 @@
-//! Who held opens or locks when the server last ended: these clients, and no strangers, may
-//! reclaim them in the grace period (RFC 8881 §8.4.2.1, RFC 7530 §9.6.3.4).
+//! Clients that held opens or locks when the server last ended: only these may reclaim them in the
+//! grace period (RFC 8881 §8.4.2.1, RFC 7530 §9.6.3.4).
 //!
-//! A record is on disk before its client gets its first state; only then can a client that was
-//! given something never be taken for a stranger. A client is written down by the identity that
-//! outlives a restart (an NFSv4 owner with its principal, an NLM caller's name), not by a number
-//! of ours. What the bytes are is the protocol's own.
+//! A record is on disk before its client gets its first state; only then is a client with state
+//! never mistaken for an unknown one. A client is recorded by the identity that survives a restart
+//! (an NFSv4 owner with its principal, an NLM caller's name), not by an internal number. The
+//! content of these bytes is defined by the protocol.
 //!
 //! A client that did not come back in the grace period may not reclaim after the next restart
 //! either: meanwhile others were given what it held (edge conditions, RFC 8881 §8.4.3). So the end
-//! of grace forgets everyone who has not come back, and a reclaim is allowed only to those whose
-//! record of the previous life was still there.
+//! of grace removes the records of clients that have not come back, and only clients with a record
+//! of the previous server instance may reclaim.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,14 +22,15 @@ use thiserror::Error;
 
 use crate::journal::{CHECK, check, replace};
 
-/// A client as it is written down.
+/// The recorded identity of a client.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId {
-    /// Which protocol's, so that their names do not meet: 4 for NFSv4, 3 for NLM.
+    /// The protocol, so that names of different protocols do not collide: 4 for NFSv4, 3 for NLM.
     pub protocol: u8,
     /// The client's own name for itself: `co_ownerid`, `nfs_client_id4.id`, `caller_name`.
     pub owner: Vec<u8>,
-    /// Who it was to the server (flavour and principal): another must not reclaim in its name.
+    /// Its authenticated identity (flavour and principal): another principal must not reclaim in
+    /// its name.
     pub principal: Vec<u8>,
 }
 
@@ -63,14 +64,14 @@ pub enum RecordError {
 /// The memory of clients, which outlives the server. Calls write to disk and wait for it: they
 /// belong on a pool thread, never on a connection's.
 pub trait ClientRecords: Send + Sync {
-    /// Those who may reclaim: on record when the server started, and not forgotten since.
+    /// Clients that may reclaim: on record when the server started, and not removed since.
     fn known(&self) -> Vec<ClientId>;
 
     /// Whether this client may reclaim.
     fn may_reclaim(&self, client: &ClientId) -> bool;
 
-    /// Writes a client down, before it is given its first state. On disk when it returns. A client
-    /// that is on record costs nothing.
+    /// Records a client, before it is given its first state. On disk when it returns. A client that
+    /// is on record costs nothing.
     ///
     /// # Errors
     /// Then the client must not be given any state (NFS4ERR_DELAY, NLM4_DENIED_NOLOCKS).
@@ -79,22 +80,22 @@ pub trait ClientRecords: Send + Sync {
     /// A client holds nothing any more, and has nothing to reclaim.
     ///
     /// # Errors
-    /// As for [`Self::record`]; the client stays known on disk, which errs to its advantage only as
-    /// far as nobody else was given what it held.
+    /// As for [`Self::record`]; the client stays on record on disk, which favours it only as far as
+    /// no other client was given what it held.
     fn forget(&self, client: &ClientId) -> Result<(), RecordError>;
 
-    /// A client has reclaimed all it wants (RECLAIM_COMPLETE): it may not any more. True if nobody
-    /// is left who may, so that grace can end early.
+    /// A client has reclaimed all it wants (RECLAIM_COMPLETE): it may not any more. True if no
+    /// client is left that may, so that grace can end early.
     fn reclaim_complete(&self, client: &ClientId) -> bool;
 
-    /// Grace is over: those who have not come back are forgotten, on disk.
+    /// Grace is over: clients that have not come back are removed, on disk.
     ///
     /// # Errors
     /// As for [`Self::record`]; then grace must not end.
     fn end_of_grace(&self) -> Result<(), RecordError>;
 }
 
-/// Who is on record, and who of them may reclaim.
+/// Clients on record, and those of them that may reclaim.
 #[derive(Debug, Default)]
 struct RecoveryRecords {
     /// On disk → whether it has state in this life.
@@ -103,8 +104,8 @@ struct RecoveryRecords {
     reclaiming: BTreeMap<ClientId, ()>,
 }
 
-/// Records that end with the process: for tests, and for shares without a state directory. After
-/// a restart nobody may reclaim.
+/// Records that end with the process: for tests, and for shares without a state directory. After a
+/// restart no client may reclaim.
 #[derive(Default)]
 pub struct NoRecords;
 
@@ -139,8 +140,8 @@ enum Verb {
     Gone = 2,
 }
 
-/// Records in a file (`docs/formats/clients.md`): appended and flushed one by one, written anew
-/// and renamed when it has grown, a torn end cut off.
+/// Records in a file (`docs/formats/clients.md`): appended and flushed one by one, rewritten and
+/// renamed when it has grown, a torn end truncated.
 pub struct FileRecords {
     path: PathBuf,
     inner: Mutex<Inner>,
@@ -148,15 +149,16 @@ pub struct FileRecords {
 
 struct Inner {
     book: RecoveryRecords,
-    /// None if it must be written anew first: it could not be, or what is at its end is not known.
+    /// None if the file must be rewritten first: an attempt has failed, or the state of its end is
+    /// unknown.
     file: Option<File>,
     len: u64,
 }
 
 impl FileRecords {
-    /// Opens or makes the file. Whoever is on record may reclaim. If it cannot be written now, as
-    /// on a full disk, that is the second value: the records hold all the same, and new ones are
-    /// kept as soon as it can be.
+    /// Opens or creates the file. Clients on record may reclaim. If it cannot be written now, for
+    /// example on a full disk, that is the second value: the existing records are valid all the
+    /// same, and new ones are stored as soon as possible.
     ///
     /// # Errors
     /// It cannot be read, or is something else.
@@ -175,7 +177,7 @@ impl FileRecords {
         let reclaiming = clients.iter().map(|client| (client.clone(), ())).collect();
         let clients = clients.into_iter().map(|client| (client, false)).collect();
         let book = RecoveryRecords { clients, reclaiming };
-        // Written anew at each start: a torn end is gone, and the file is short.
+        // Rewritten at each start: this removes a torn end and keeps the file short.
         let inner = Mutex::new(Inner { book, file: None, len: 0 });
         let records = Self { path: path.to_path_buf(), inner };
         let unwritten = records.rewrite(&mut records.lock()).err();
@@ -202,8 +204,8 @@ impl FileRecords {
         };
         let done = file.write_all(&bytes).and_then(|()| file.sync_data());
         if let Err(source) = done {
-            // A second flush would prove nothing: the file is written anew without the record, now
-            // or before the next.
+            // A second flush would prove nothing: the file is rewritten without the record, now or
+            // before the next change.
             self.rewrite(inner)?;
             return Err(self.failed(source));
         }

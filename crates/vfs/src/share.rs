@@ -1,5 +1,5 @@
-//! Shares: a name, a tree of files, whether it may be changed and by whom. Found by export path
-//! (`/export/NAME`) or by the tag that every handle carries.
+//! Shares: a name, a tree of files, whether it may be changed, and rules of access. Found by export
+//! path (`/export/NAME`) or by the tag that every handle carries.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct Share {
     pub read_only: bool,
     /// Its number in statistics.
     pub id: u16,
-    /// Who may use it over each service, how far, and as whom.
+    /// Which clients may use it over each service, with which access and identity.
     pub rules: ServiceRules,
     /// Its snapshots, if it can have any.
     pub snapshots: Option<Arc<Snapshots>>,
@@ -90,7 +90,7 @@ impl Share {
         self.snapdir_is_visible.store(visible, Ordering::Relaxed);
     }
 
-    /// Who may use it over a service.
+    /// The rules of access over a service.
     #[inline]
     pub fn rules_for(&self, service: Service) -> &Arc<rules::Current> {
         self.rules.of(service)
@@ -103,7 +103,7 @@ pub enum ShareError {
     /// There is a share of this name.
     #[error("a share named {0} already exists")]
     Taken(String),
-    /// Two names have the same tag, so that handles could not be told apart.
+    /// Two names have the same tag, so that handles would be ambiguous.
     #[error("share {0} would have the same file handles as {1}: choose another name")]
     Alike(String, String),
     /// No more fit.
@@ -124,28 +124,29 @@ pub fn tag(name: &str) -> u32 {
     u32::from_le_bytes([a, b, c, d])
 }
 
-/// The tag that a handle carries (bytes 1 to 4 of every handle of ours).
+/// The tag that a handle carries (bytes 1 to 4 of every Plimsoll handle).
 pub fn tag_of(handle: &Handle) -> Option<u32> {
     let tag = handle.as_bytes().get(1..5)?;
     tag.try_into().ok().map(u32::from_le_bytes)
 }
 
-/// Whether a handle has the form of ours: there may have been a share that it was made for.
+/// Whether a handle has the form of a Plimsoll handle: the share that it was made for may have
+/// existed.
 pub fn has_form(handle: &Handle) -> bool {
     crate::host::ids::has_form(handle)
 }
 
-/// What is to become a share.
+/// The parts of a new share.
 pub struct New<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its files, whose handles carry the name's tag.
+    /// Its files; their handles carry the tag of the name.
     pub fs: Arc<dyn FileSystem>,
     /// Whether changes are refused.
     pub read_only: bool,
     /// Its number in statistics, which no other share has.
     pub id: u16,
-    /// Who may use it over each service.
+    /// The rules of access over each service.
     pub rules: ServiceRules,
     /// Its snapshots, if it can have any.
     pub snapshots: Option<Arc<Snapshots>>,
@@ -163,8 +164,8 @@ pub struct ShareTable {
 }
 
 impl ShareTable {
-    /// A table whose shares, added from now on, recall the delegations in `locks` when they are
-    /// changed. Without it nobody may grant any.
+    /// A table with delegations: shares that are added from now on recall the conflicting ones in
+    /// `locks` when a file is changed. Without it none may be granted.
     pub fn with_locks(locks: Arc<LockTable>) -> Self {
         Self { locks: Some(locks), ..Self::default() }
     }
@@ -257,7 +258,7 @@ impl ShareTable {
         self.shares.iter().find(|share| share.name.as_bytes() == name)
     }
 
-    /// The share whose file a handle names. Says nothing yet about the handle being good.
+    /// The share with the file that a handle names. The handle itself is not checked.
     #[inline]
     pub fn by_handle(&self, handle: &Handle) -> Option<&Arc<Share>> {
         self.by_tag.get(&tag_of(handle)?)

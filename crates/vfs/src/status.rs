@@ -35,7 +35,7 @@ pub enum Status {
     /// Is a directory (EISDIR).
     #[error("is a directory")]
     IsDirectory,
-    /// The request itself makes no sense (EINVAL).
+    /// The request itself is invalid (EINVAL).
     #[error("invalid argument")]
     Invalid,
     /// Larger than the file system or the caller's limit allows (EFBIG).
@@ -65,13 +65,13 @@ pub enum Status {
     /// The handle names a file that is gone or has left the share (ESTALE).
     #[error("stale handle")]
     Stale,
-    /// The handle was never one of ours: wrong length, version or MAC.
+    /// The handle is not a Plimsoll handle: wrong length, version or MAC.
     #[error("bad handle")]
     BadHandle,
     /// A guarded change found the file changed meanwhile (NFS3ERR_NOT_SYNC).
     #[error("attributes changed meanwhile")]
     NotSync,
-    /// A directory cookie that means nothing any more.
+    /// A directory cookie that is not valid any more.
     #[error("bad cookie")]
     BadCookie,
     /// The file system cannot do this at all (EOPNOTSUPP).
@@ -83,11 +83,11 @@ pub enum Status {
     /// A file type that cannot be made here (NFS3ERR_BADTYPE).
     #[error("bad type")]
     BadType,
-    /// A budget of ours is used up; the client should come again (NFS3ERR_JUKEBOX).
+    /// A budget of the server is used up; the client should retry (NFS3ERR_JUKEBOX).
     #[error("busy, try again")]
     Busy,
-    /// Somebody else's lock or open keeps the file as it is, or the kernel says that it is in use
-    /// (EBUSY, ETXTBSY): trying again helps only when that has ended (NFS4ERR_FILE_OPEN).
+    /// A lock or open of another client keeps the file as it is, or the kernel reports that it is
+    /// in use (EBUSY, ETXTBSY): a retry helps only when that has ended (NFS4ERR_FILE_OPEN).
     #[error("in use by another client")]
     InUse,
     /// Our own fault.

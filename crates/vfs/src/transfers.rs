@@ -1,5 +1,5 @@
-//! What is told of a transfer of a file when it has ended, for the log of transfers. Protocols that
-//! transfer files tell it to a [`Log`]; who keeps it, and in which form, they do not know.
+//! The record of a finished file transfer, for the transfer log. Protocols that transfer files pass
+//! it to a [`Log`]; where and in which form it is stored is not known to them.
 
 use core::net::IpAddr;
 use std::borrow::Cow;
@@ -31,7 +31,7 @@ impl Direction {
     }
 }
 
-/// What protects the data on its way.
+/// What protects the data in transit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Security {
     /// `TLSv1.2`, `TLSv1.3`, `SSH-2.0`.
@@ -47,9 +47,9 @@ pub enum Outcome {
     Complete,
     /// The client has closed a file of which it had read a part.
     Partial,
-    /// The connection ended, or the client gave up.
+    /// The connection ended, or the client aborted the transfer.
     Cut,
-    /// It had begun, and we or the disk could not go on.
+    /// It had begun, and the server or the disk failed.
     Failed,
     /// It did not begin: the share, the file system or the protocol's rules refuse it.
     Refused,
@@ -85,9 +85,9 @@ pub struct Ended {
     pub direction: Direction,
     /// The file as the client named it, from the list of shares on: `/SHARE/dir/file`. Any bytes.
     pub path: Vec<u8>,
-    /// Who.
+    /// The user.
     pub person: Arc<Person>,
-    /// From where.
+    /// The address of the client.
     pub client: IpAddr,
     /// What protects the data, as far as it is known.
     pub security: Option<Security>,
@@ -101,16 +101,16 @@ pub struct Ended {
     pub why: Cow<'static, str>,
 }
 
-/// Where ended transfers are told. Called on threads that serve, so it never waits.
+/// Receives finished transfers. Called on threads that serve, so it never waits.
 pub trait Log: Send + Sync {
-    /// Whether anything is written down now.
+    /// Whether transfers are recorded now.
     fn is_on(&self) -> bool;
 
-    /// A transfer has ended. What there is no room for is dropped, and counted.
+    /// A transfer has ended. Without space for it, it is dropped and counted.
     fn ended(&self, transfer: Ended);
 }
 
-/// Where nothing is written down.
+/// A log that records nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Nowhere;
 

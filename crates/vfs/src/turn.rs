@@ -1,18 +1,18 @@
-//! What the READs of one turn share: the rights and the attributes of the file that they are of.
+//! What the READs of one batch share: access rights and attributes of the file that they read.
 //!
-//! A turn is what a connection answers between a receive and a send. All its calls had come before
-//! it began, and none is answered before it has ended: whatever was true of a file within the turn
-//! was true between the arrival and the reply of each of them. So the first READ of a file looks up
-//! the file, asks for its attributes and checks the caller's rights by them, and the READs of the
-//! same file that follow only read. Their attributes are older than their data, which is the safe
-//! side: a client that caches by them asks once too often. Attributes newer than the data would let
-//! it keep old data for new.
+//! A batch is what a connection executes between a receive and a send. All its calls had arrived
+//! before it began, and no reply leaves before it has ended: whatever was true of a file during the
+//! batch was true between the arrival and the reply of each call. So the first READ of a file looks
+//! up the file, gets its attributes and checks the caller's rights with them, and the following
+//! READs of the same file only read. Their attributes are older than their data, which is the safe
+//! side: a client that caches by them revalidates once too often. Attributes newer than the data
+//! would let it use old data as new.
 //!
-//! What was seen is forgotten when the thread changes anything, does not count when this server has
-//! changed the file by another thread, and says nothing about the end of the file: a READ that
-//! comes near it asks anew. A program on this machine that takes a right away, and then writes what
-//! nobody shall read, can be read by a turn that has begun before, which takes up nothing new after
-//! [`TURN_TIME_MAX`](base::limits::TURN_TIME_MAX), and only by calls that had come before.
+//! A cached file is dropped when the thread changes anything, is invalid after this server has
+//! changed the file in another thread, and is not used near the end of the file: a READ there gets
+//! the attributes again. If a local program revokes a right and then writes data that no user may
+//! read, a batch that began before can still read it, but only for calls that had arrived before;
+//! the batch begins nothing new after [`TURN_TIME_MAX`](base::limits::TURN_TIME_MAX).
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -22,7 +22,7 @@ use crate::attr::Attr;
 use crate::host::node::Node;
 use crate::host::open::OpenFile;
 
-/// A file as a READ of this turn has seen it, whose caller may read it.
+/// A file as a READ of this batch has found it; its caller may read it.
 pub(crate) struct CachedRead {
     /// The file.
     pub node: Arc<Node>,

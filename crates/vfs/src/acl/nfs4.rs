@@ -41,7 +41,7 @@ const INHERIT: u32 = FILE_INHERIT | DIRECTORY_INHERIT;
 const ANYONE: u32 = READ_ATTRIBUTES | READ_ACL | SYNCHRONIZE;
 const OWNER: u32 = WRITE_ATTRIBUTES | WRITE_ACL;
 
-/// Whom an entry is about.
+/// The subject of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     /// `OWNER@`.
@@ -65,7 +65,7 @@ pub struct Ace {
     pub flags: u32,
     /// `ACE4_READ_DATA` and so on.
     pub mask: u32,
-    /// Whom.
+    /// The subject.
     pub who: Who,
 }
 
@@ -108,9 +108,9 @@ fn sums(acl: &Acl) -> Sums {
     }
 }
 
-/// In POSIX the first entry that fits decides, in NFSv4 each bit by itself: so an entry is preceded
-/// by a denial of what later ones would give. Groups are the exception: of several groups of a
-/// caller any may allow, so all of them allow before any denies.
+/// In POSIX the first matching entry decides, in NFSv4 the first one for each bit: so an entry is
+/// preceded by a denial of what later ones would grant. Groups are the exception: any of a caller's
+/// groups may allow, so all of them allow before any denies.
 fn push_list(out: &mut Vec<Ace>, acl: &Acl, is_dir: bool, flags: u32) {
     let s = sums(acl);
     let mut push = |allow, who, mask| out.push(Ace { allow, flags, mask, who });
@@ -161,7 +161,7 @@ fn perm(mask: u32, is_dir: bool) -> u8 {
     all(4) | all(2) | all(1)
 }
 
-/// What entries read so far allow and deny somebody.
+/// What the entries read so far allow and deny to a subject.
 #[derive(Debug, Clone, Copy, Default)]
 struct DecidedBits {
     allow: u32,
@@ -179,14 +179,14 @@ impl DecidedBits {
     }
 }
 
-/// All that is known about everybody, one list's.
+/// The decisions of one list for all subjects.
 #[derive(Default)]
 struct Reading {
     any: bool,
     owner: DecidedBits,
     group: DecidedBits,
     other: DecidedBits,
-    /// What EVERYONE@ and denials to groups have said: where a named entry starts from.
+    /// Decisions of EVERYONE@ and of denials to groups: the initial value for a named entry.
     everyone: DecidedBits,
     users: BTreeMap<u32, DecidedBits>,
     groups: BTreeMap<u32, DecidedBits>,
@@ -233,7 +233,7 @@ impl Reading {
         }
     }
 
-    /// Anybody may be a member of a group that is denied something.
+    /// Any user may be a member of a group to which something is denied.
     fn deny_members(&mut self, mask: u32) {
         let named = self.users.values_mut().chain(self.groups.values_mut());
         named.for_each(|said| said.says(false, mask));

@@ -24,7 +24,7 @@ fn any_acl() -> impl Strategy<Value = Acl> {
     })
 }
 
-/// What POSIX grants somebody who is neither owner nor root.
+/// What POSIX grants a user that is neither the owner nor root.
 fn posix(acl: &Acl, uid: u32, groups: &[u32], in_group: bool, want: u8) -> bool {
     let mask = acl.perm(Tag::Mask).unwrap_or(7);
     if let Some(perm) = acl.perm(Tag::User(uid)) {

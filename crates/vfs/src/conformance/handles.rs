@@ -1,4 +1,4 @@
-//! Handles: good as long as the file is, whatever it is called; and nobody can make one.
+//! Handles: valid as long as the file exists, whatever its name; clients cannot forge one.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ fn keys(bench: &Bench) {
         let attr = me.fs.getattr(me.cx(), &handle).expect("attributes");
         assert_eq!(me.fs.file_key(me.cx(), &handle), Ok(FileKey::from(&attr)));
     }
-    // Whichever operation tells the attributes.
+    // Whichever operation returns the attributes.
     let made = done(me.fs.create(me.cx(), &dir, b"c", CreateHow::Guarded(mode(0o644))));
     let below = done(me.fs.mkdir(me.cx(), &dir, b"d", &mode(0o755)));
     let link = done(me.fs.symlink(me.cx(), &dir, b"e", b"c", &mode(0o777)));

@@ -60,7 +60,7 @@ fn plus(bench: &Bench) {
             b"below" => below,
             _ => file,
         };
-        // When it was made is told where it costs nothing.
+        // The birth time is returned where it costs nothing.
         let attr = Attr { birth: None, ..found.attr };
         let asked = Attr { birth: None, ..me.attr(&expected) };
         assert_eq!((found.handle, attr), (expected, asked));

@@ -156,7 +156,7 @@ fn special_files(bench: &Bench) {
         let special = Special { kind, rdev: (0, 0) };
         let made = done(me.fs.mknod(me.cx(), &dir, name.as_bytes(), special, &mode(0o600)));
         assert_eq!((made.attr.kind, made.attr.mode), (kind, 0o600));
-        // Must not hang: nobody is at the other end.
+        // Must not hang: the other end is not open.
         assert!(me.try_read(&made.handle).is_err() && me.try_write(&made.handle, b"x").is_err());
         assert_eq!(me.lookup(&dir, name.as_bytes()).map(|e| e.attr.kind), Ok(kind));
     }

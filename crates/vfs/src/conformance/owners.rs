@@ -1,4 +1,4 @@
-//! Rights: who may do what to whose file. Without privilege there is one user, and only what
+//! Rights of users to the files of an owner. Without privilege there is one user, and only what
 //! concerns an owner is checked.
 
 use super::{As, Bench, done, mode, refused, root, user};

@@ -1,5 +1,5 @@
-//! Files that are retained: usable by their handles until the last who retains them lets go,
-//! whoever takes their names away.
+//! Files that are retained: usable by their handles until the last release, whatever removes their
+//! names.
 
 use super::{As, Bench, changed, done, mode, root};
 use crate::attr::SetAttr;

@@ -1,4 +1,4 @@
-//! One flush serves many, errors reach everybody whom they concern, order is kept.
+//! One flush serves many callers, errors reach each caller that they concern, order is kept.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -10,7 +10,7 @@ use super::*;
 /// Longer than any test may take.
 const DEADLINE: Duration = Duration::from_secs(80);
 
-/// A target whose flushes start when told, and log themselves.
+/// A target with flushes that start on command, and log themselves.
 struct Target {
     key: u64,
     flushes: AtomicUsize,
@@ -34,7 +34,7 @@ impl Durable for Target {
     }
 }
 
-/// Who was released, and how.
+/// The caller that was released, and its result.
 type Released = (u32, Result<()>);
 
 struct Bench {
@@ -173,7 +173,7 @@ fn dropping_the_group_finishes_what_is_queued() {
     assert_eq!(released, [1, 2]);
 }
 
-/// A target that panics where it is told to, once.
+/// A target that panics once, in the given function.
 #[derive(Default)]
 struct Faulty {
     in_key: AtomicUsize,
@@ -250,7 +250,7 @@ fn a_panic_in_a_completion_holds_up_nobody() {
     assert_eq!(bench.done(), (2, Ok(())));
 
     assert_eq!(bench.group.counts().panics, 1);
-    // Ends only when nobody waits any more.
+    // Ends only when no caller waits any more.
     drop(bench.group);
 }
 

@@ -52,10 +52,10 @@ fn an_index_finds_the_same() {
     create(b"File");
     assert_eq!(found(b"none"), None);
     assert_eq!(found(b"FILE").as_deref(), Some(&b"File"[..]));
-    // Made by somebody else.
+    // Created without a report to the index.
     create(b"Other");
     assert_eq!(found(b"OTHER").as_deref(), Some(&b"Other"[..]));
-    // Made and told.
+    // Created and reported.
     let made = create(b"Third");
     index.changed(&made.wcc, None, Some(b"Third"));
     let attr = fs.getattr(cx, &dir).expect("there");

@@ -1,7 +1,7 @@
 //! What layers over a file system have in common: the operations that they pass on as they come.
 //!
-//! A layer has the file system below it in its field `inner`, and takes these into its
-//! implementation of [`FileSystem`](super::FileSystem) beside what it does itself. Types are
+//! A layer has the file system below it in its field `inner`, and includes these in its
+//! implementation of [`FileSystem`](super::FileSystem) in addition to its own operations. Types are
 //! those that the layer has in scope.
 
 /// What is asked of the file system as a whole, or of what is known of a file without asking it.

@@ -1,13 +1,13 @@
-//! Acting as the caller: the file-system identity of one thread, changed under a guard.
+//! Impersonation: the file-system identity of one thread, changed under a guard.
 //!
 //! Only raw system calls are used: the C library's wrappers change every thread of the process.
-//! An ordinary thread gets its own identity back when the guard goes. A thread of a pool that
-//! does nothing else may call [`dedicate_thread`]: it then keeps the last identity until another
-//! is wanted, because a change costs more than most operations.
+//! An ordinary thread gets its own identity back when the guard is dropped. A pool thread that does
+//! nothing else may call [`dedicate_thread`]: it then keeps the last identity until another is
+//! needed, because a change costs more than most operations.
 //!
 //! The process need not be root: an ordinary user with the capabilities of [`NEEDED`] can do the
-//! same. The kernel takes rights over files away with the file-system user 0 and gives them back
-//! with it; for such a process nothing of that happens by itself, and it is done here.
+//! same. For root the kernel drops capabilities over files with the file-system user 0 and restores
+//! them with it; for such a process it does not, and this module does it.
 
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ use crate::host::sys::{self, Capabilities};
 use crate::status::Status;
 
 thread_local! {
-    /// Who this thread acts as; `None` is the process's own identity.
+    /// The identity that this thread has taken; `None` is the process's own identity.
     static CURRENT: RefCell<Option<Cred>> = const { RefCell::new(None) };
     static DEDICATED: Cell<bool> = const { Cell::new(false) };
     /// Whether this thread has a umask of its own; `None` before it was tried.
@@ -49,19 +49,19 @@ fn own_umask() -> bool {
     })
 }
 
-/// While it lives the thread acts as somebody; then as before, unless it is dedicated.
+/// While it lives the thread impersonates a caller; then as before, unless it is dedicated.
 pub struct CredGuard {
     restore: Option<Option<Cred>>,
     umask: Option<u32>,
 }
 
 impl CredGuard {
-    /// Changes nothing: the thread is who it must be already.
+    /// Changes nothing: the thread has the required identity already.
     pub const fn unchanged() -> Self {
         Self { restore: None, umask: None }
     }
 
-    /// Acts as `cred`. [`Status::Access`] if the kernel does not let us: then nothing is done.
+    /// Impersonates `cred`. [`Status::Access`] if the kernel refuses: then nothing is changed.
     pub fn as_caller(cred: &Cred) -> Result<Self> {
         // The superuser needs no groups, and most calls come with the same ones.
         if is_own(cred) {
@@ -75,8 +75,8 @@ impl CredGuard {
         Self::switch(None)
     }
 
-    /// Acts as the process itself, or goes on as `cred` if the thread does: for what both may do.
-    /// A change of identity costs more than most operations.
+    /// Takes the identity of the process, or leaves that of `cred` if the thread has it: for
+    /// operations that are allowed to both. A change of identity costs more than most operations.
     pub fn as_server_or(cred: &Cred) -> Result<Self> {
         if CURRENT.with_borrow(|now| now.as_ref() == Some(cred)) {
             return Ok(Self::unchanged());
@@ -191,8 +191,8 @@ fn fit_rights(cred: Option<&Cred>) -> Result<()> {
     Ok(())
 }
 
-/// The rights of the process, as they are before its first thread acts as somebody: that takes
-/// rights away. `None` if the kernel does not tell.
+/// The capabilities of the process, as they are before its first thread impersonates a caller: that
+/// drops some. `None` if the kernel does not report them.
 fn own_rights() -> Option<&'static Capabilities> {
     static OWN: OnceLock<Option<Capabilities>> = OnceLock::new();
     OWN.get_or_init(|| sys::capabilities().ok()).as_ref()

@@ -1,5 +1,5 @@
-//! The kernel's attributes as ours. It does not tell the generation among them: that is of the
-//! file's [`Ident`](crate::host::ids::Ident), and whoever knows that completes them.
+//! Conversion of the kernel's attributes to [`Attr`]. The generation is not among them: it is that
+//! of the file's [`Ident`](crate::host::ids::Ident), and the caller that knows it adds it.
 
 use std::os::fd::BorrowedFd;
 
@@ -33,7 +33,7 @@ pub struct Medium {
 }
 
 impl Medium {
-    /// The change attribute of a file whose change time is `ctime`, both in nanoseconds.
+    /// The change attribute of a file with the change time `ctime`, both in nanoseconds.
     ///
     /// Where change times are coarse, a file may be changed again without another one, and what was
     /// counted of that ends with the [`Node`](crate::host::node::Node). So the last state of such a

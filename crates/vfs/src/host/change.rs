@@ -65,7 +65,7 @@ impl HostFs {
         flush.and(site, Arc::new(NodeFlush { node, fd, data_only, waiter, shared }));
     }
 
-    /// Asks for a flush of the whole file system, for what cannot be flushed by itself.
+    /// Adds a flush of the whole file system, for what cannot be flushed separately.
     pub(super) fn flush_all(&self, flush: &mut Flush, site: FlushSite) {
         if !self.inline.all {
             flush.and(site, Arc::new(AllFlush(Arc::clone(&self.shared))));
@@ -113,7 +113,7 @@ impl HostFs {
         }
         {
             let _caller = self.as_caller(cx)?;
-            // The mode of a symbolic link means nothing; to ask for one is no mistake.
+            // The mode of a symbolic link has no effect; setting it is not an error.
             let mode = set.mode.filter(|_| before.kind != FileType::Symlink);
             let done = attrs::apply(node.fd(), &SetAttr { size: None, mode, ..*set });
             // Some of it may have been done even so.
@@ -164,7 +164,8 @@ impl HostFs {
             return Err(Status::TooLarge);
         }
         let open = self.open_for(cx, node, before, true)?;
-        // Blocks are given out to whoever writes: reserved ones and those over quota not to all.
+        // Block allocation depends on the caller: reserved blocks, and those over quota, are not
+        // for all.
         let privileged = cx.may_block || before.mode & SET_ID_BITS != 0;
         let _caller = if privileged { self.as_caller(cx)? } else { CredGuard::unchanged() };
         let count = write_all(open.fd.as_fd(), data, offset)?;
@@ -261,7 +262,7 @@ impl HostFs {
     fn let_go(&self, gone: &Victim) {
         self.forget(gone);
         match &gone.node {
-            // If somebody has linked it meanwhile it is found again by its handle.
+            // If it was linked again meanwhile, it is found by its handle.
             Some(node) if gone.last => {
                 node.touched();
                 self.nodes.forget(node);
@@ -367,8 +368,8 @@ impl HostFs {
             && sys::statx_at(place.dir.fd(), name.as_cstr()).is_ok_and(|sx| self.hidden(sx.stx_ino))
     }
 
-    /// Writes down that a file is or was in these directories, before it is put there: a handle
-    /// tells only the one in which it was first met.
+    /// Records that a file is or was in these directories, before it is placed there: a handle
+    /// contains only the one in which it was first found.
     fn remember(&self, flush: &mut Flush, node: &Node, places: &[&Node]) {
         let needed = if self.kernel { !self.whole } else { true };
         if !needed || node.kind == FileType::Directory {
@@ -419,7 +420,7 @@ impl HostFs {
     }
 }
 
-/// Writes all of `data`, or what there is room for if that is something.
+/// Writes all of `data`, or as much of it as there is space for, if any.
 fn write_all(fd: BorrowedFd<'_>, data: &[u8], offset: u64) -> Result<usize> {
     let mut done = 0;
     while done < data.len() {

@@ -1,5 +1,5 @@
-//! Finding the file of a handle that we hold no descriptor on: after a restart, or when its node
-//! was given up for room. `docs/formats/handles.md` says why this finds what it must.
+//! Finding the file of a handle without a node: after a restart, or when its node was evicted.
+//! `docs/formats/handles.md` explains why this finds what it must.
 //!
 //! With kernel handles the file itself is opened at once, and what remains is to show that it is
 //! still inside the share. Without, it is looked for where it was met, where the table says, and
@@ -213,8 +213,8 @@ impl HostFs {
         inside().is_some()
     }
 
-    /// Whether the file is in the directory that its handle tells, or in one that the table
-    /// does, and that directory is inside the share.
+    /// Whether the file is in the directory that its handle contains, or in one that the table has,
+    /// and that directory is inside the share.
     fn is_in_known_parent(&self, parsed: &Parsed, handle: &Handle, attr: &Attr) -> bool {
         let further = self.table.parents(&parsed.ident);
         parsed.parent.into_iter().chain(further).any(|parent| {
@@ -298,7 +298,7 @@ impl HostFs {
 
     /// A file somewhere in the tree, by the outcome of the last search or of a new one.
     fn search(&self, ino: u64, parsed: &Parsed) -> Option<(OwnedFd, Attr)> {
-        // Whoever comes meanwhile waits for this search instead of making one more.
+        // Other threads wait for this search instead of making one more.
         let mut searched = lock(&self.searched);
         let now = base::clock::monotonic_ns();
         let fresh = searched.as_ref().is_some_and(|last| now.saturating_sub(last.at) < FRESH_NS);

@@ -54,7 +54,7 @@ impl HostFs {
         Wcc { before: Some(place.before), after: self.attr(&place.dir).ok() }
     }
 
-    /// An outcome with the directory's attributes beside it.
+    /// Completes an outcome with the attributes of the directory.
     pub(super) fn finish<T>(
         &self,
         place: &ChangedDirectory,
@@ -175,7 +175,7 @@ impl HostFs {
         flush
     }
 
-    /// CREATE of a name that is there already.
+    /// CREATE of an existing name.
     fn existing(
         &self,
         cx: Context<'_>,
@@ -193,8 +193,8 @@ impl HostFs {
             CreateHow::Guarded(_) => Err(Status::Exists),
             CreateHow::Unchecked(_) if !regular => Err(Status::Exists),
             CreateHow::Unchecked(set) => {
-                // Whoever made it may still be waiting for his flush; nobody is told that the
-                // file is there before it is.
+                // The flush of its creation may still be pending; the reply that the file exists
+                // waits for it.
                 let Some(size) = set.size else {
                     return Ok((entry, self.flush_new(place, &node, None)));
                 };
@@ -286,16 +286,17 @@ impl HostFs {
             What::Special(_) => FlushSite::MknodDirectory,
         };
         self.flush_file(&mut flush, site, &place.dir, None);
-        // Nothing of the kind can be flushed by itself. On the file systems that we know, the
-        // name and what it names are made in one transaction; what was changed afterwards, or
-        // is made elsewhere, takes a flush of everything.
+        // A special file cannot be flushed separately. On the known file systems the name and its
+        // inode are created in one transaction; later changes, and other file systems, take a flush
+        // of everything.
         if changed || !self.inline.attr {
             self.flush_all(&mut flush, site);
         }
         Ok((Entry { handle: node.handle, attr }, flush))
     }
 
-    /// Sets what a new file that is not regular was not made with; tells whether there was any.
+    /// Sets the attributes that a new file that is not regular was not created with; returns
+    /// whether there were any.
     fn apply_new_other(&self, fd: &OwnedFd, set: &SetAttr) -> Result<bool> {
         let st = sys::stat(fd.as_fd())?;
         let uid = set.uid.filter(|uid| *uid != st.st_uid);

@@ -1,5 +1,5 @@
-//! Which directory is at a path: what tells it from every other one, also after its file system was
-//! unmounted and mounted again.
+//! The identity of the directory at a path: distinguishes it from every other one, also after its
+//! file system was unmounted and mounted again.
 
 use std::ffi::CString;
 use std::io;
@@ -195,7 +195,7 @@ impl HostFs {
         self.note_root();
     }
 
-    /// Whether that directory was removed: nobody can have moved it anywhere.
+    /// Whether that directory was removed: it cannot have been moved.
     pub fn is_removed(&self) -> bool {
         sys::statx_at(self.mount.as_fd(), c"").is_ok_and(|sx| sx.stx_nlink == 0)
     }

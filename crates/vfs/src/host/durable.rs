@@ -1,12 +1,12 @@
 //! What is not on disk yet, per file: flush targets, and the memory of flushes that failed.
 //!
-//! The kernel reports a failed write-back once and then calls the pages clean: a second fsync
+//! The kernel reports a failed write-back once and then marks the pages clean: a second fsync
 //! succeeds although the data is gone. So every change of a file takes a number; a failed flush
-//! loses a range of numbers, and whoever holds one of them is told, whichever flush came after.
-//! An unstable write has no caller waiting: the first COMMIT of each user after the failure is
-//! told, and so is every COMMIT that was under way; and
+//! loses a range of numbers, and each caller with one of them gets the error, whichever flush came
+//! after. An unstable write has no caller waiting: the first COMMIT of each user after the failure
+//! gets the error, and so does every COMMIT that was in progress; and
 //! [`HostFs::flush_failures`](crate::fs::FileSystem::flush_failures) changes, and with it the write
-//! verifier, which tells the other clients of a user.
+//! verifier, which notifies the other clients of a user.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -30,15 +30,15 @@ pub struct NodeFlush {
     pub fd: Option<Arc<OwnedFd>>,
     /// Only data and what is needed to find it.
     pub data_only: bool,
-    /// For whom.
+    /// The caller that waits.
     pub waiter: Waiter,
     /// What it shares with others.
     pub shared: Arc<FlushShared>,
 }
 
 impl NodeFlush {
-    /// A descriptor to flush by. `None` if there is none to be had: without privilege, of a file
-    /// that its owner has made unreadable and unwritable.
+    /// A descriptor to flush by. `None` if there is none: without privilege, of a file that its
+    /// owner has made unreadable and unwritable.
     fn descriptor(&self, inner: &Inner) -> Option<Arc<OwnedFd>> {
         if let Some(fd) = inner.fd.as_ref().or(self.fd.as_ref()) {
             return Some(Arc::clone(fd));
@@ -88,9 +88,9 @@ impl NodeFlush {
     }
 }
 
-/// The whole file system, for a link or a special file whose attributes were changed: there is no
-/// descriptor to flush one by. Where the kernel hands syncfs(2) on to nobody (FUSE), the flush of
-/// its directory has to do.
+/// The whole file system, for a link or a special file with changed attributes: there is no
+/// descriptor to flush one by. Where the kernel does not pass syncfs(2) on (FUSE), the flush of its
+/// directory must suffice.
 pub struct AllFlush(pub Arc<FlushShared>);
 
 impl Durable for AllFlush {
@@ -141,7 +141,7 @@ impl Durable for NodeFlush {
     }
 
     fn covered(&self, outcome: Result<()>) -> Result<()> {
-        // Both are asked: a COMMIT that fails by itself has been told of the loss as well.
+        // Both are evaluated: a COMMIT with a failed flush has reported the earlier loss as well.
         let told = self.told(&mut lock(&self.node.flush.inner));
         outcome.and(told)
     }

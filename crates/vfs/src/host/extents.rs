@@ -79,7 +79,7 @@ impl HostFs {
     ) -> Change<()> {
         self.change_data(cx, file, FlushSite::Deallocate, |open, _, before| {
             offset.checked_add(len).ok_or(Status::Invalid)?;
-            // Beyond the end there is nothing to take away, and some file systems refuse.
+            // Beyond the end there is nothing to deallocate, and some file systems refuse.
             let len = len.min(before.size.saturating_sub(offset));
             if len == 0 {
                 return Ok(());

@@ -37,7 +37,7 @@ pub(super) struct Inner {
     pub(super) done: u64,
     /// Ranges lost: first and last number.
     pub(super) lost: Vec<(u64, u64)>,
-    /// Users whose COMMIT has been told.
+    /// Users to which a COMMIT has reported the loss.
     pub(super) told: Vec<u32>,
     /// The descriptor to flush by, opened no later than the first change: a younger one might
     /// not see an error that was reported to another.
@@ -67,12 +67,12 @@ impl FlushState {
         }
     }
 
-    /// Whether a COMMIT has anything to do or to tell.
+    /// Whether a COMMIT has anything to flush or to report.
     pub fn needs_commit(&self) -> bool {
         self.is_dirty() || self.losses.load(Ordering::Acquire) > 0
     }
 
-    /// Whom a COMMIT by `uid` that begins now is.
+    /// The waiter of a COMMIT by `uid` that begins now.
     pub fn commit(&self, uid: u32) -> Waiter {
         Waiter::Commit { uid, losses: self.losses.load(Ordering::Acquire) }
     }
@@ -101,17 +101,17 @@ impl Inner {
     }
 }
 
-/// Who waits for a flush of a file.
+/// The caller that waits for a flush of a file.
 #[derive(Debug, Clone, Copy)]
 pub enum Waiter {
     /// The caller of the change with this number.
     Change(u64),
     /// A COMMIT: all unstable writes before it. See [`FlushState::commit`].
     Commit {
-        /// By whom.
+        /// The user.
         uid: u32,
         /// Flushes of the file that had failed when it began: its reply carries the write verifier
-        /// of then, which says nothing of any later ones.
+        /// of that time, which does not cover later ones.
         losses: u64,
     },
 }

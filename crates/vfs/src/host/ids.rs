@@ -48,8 +48,8 @@ impl Ident {
         out
     }
 
-    /// What tells the file from others that have had its inode number ([`crate::attr::Attr`]): the
-    /// same over restarts. The kernel's handle has the inode's generation in it.
+    /// Distinguishes the file from others that have had its inode number ([`crate::attr::Attr`]):
+    /// the same over restarts. The kernel's handle has the inode's generation in it.
     pub fn generation(&self) -> u64 {
         match self {
             Self::Kernel(handle) => {

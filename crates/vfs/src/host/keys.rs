@@ -5,7 +5,7 @@ use super::directory::{Top, without_subvolume};
 use super::ids::Keys;
 use super::kept_id::IdentityFile;
 
-/// The keys of a directory, whose file system may have an identity in the state directory.
+/// The keys of a directory; its file system may have an identity in the state directory.
 pub(super) fn keys(top: &Top, options: &HostOptions, kept: Option<&IdentityFile>) -> Keys {
     let subvolume = options.exchangeable.then(|| top.subvolume()).flatten();
     let fsid = subvolume.map_or(top.fsid, |id| without_subvolume(top.fsid, id));

@@ -1,10 +1,10 @@
 //! Listing a directory: our own getdents64 with the kernel's positions as cookies.
 //!
-//! A cookie is `d_off`: on ext4, xfs, btrfs and tmpfs it names a place in the directory that stays
-//! while entries come and go, and over a restart. So there is no verifier to break (it is zero,
-//! and what a client hands back is not looked at). A listing that stops is parked with what it has
-//! read ahead; the next call with its cookie goes on there if the directory has not changed, and
-//! any other call seeks.
+//! A cookie is `d_off`: on ext4, xfs, btrfs and tmpfs it names a position in the directory that
+//! stays while entries come and go, and over a restart. So there is no verifier to break (it is
+//! zero, and the one that a client returns is not checked). A listing that stops is parked with
+//! what it has read ahead; the next call with its cookie continues there if the directory has not
+//! changed, and any other call seeks.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::name::Name;
 use crate::rights;
 use crate::status::Status;
 
-/// What a listing tells of a name beside its number.
+/// What a listing returns for a name in addition to its number.
 enum Plus {
     /// Handle and attributes.
     Entry(Entry),

@@ -1,6 +1,6 @@
 //! The back end over a Linux directory.
 //!
-//! - [`sys`]: the system calls, and the only unsafe code.
+//! - [`sys`]: the system calls, and most of the unsafe code.
 //! - [`acting`]: acting as the caller, one thread at a time.
 //! - [`ids`]: the bytes of a handle; [`kept_id`], [`mounts`]: by what its file system is known;
 //!   [`table`]: the durable memory that keeps handles valid; [`cold`]: finding the file of a handle
@@ -113,9 +113,9 @@ pub struct HostOptions {
     pub exclusive: Arc<ExclusiveFiles>,
     /// Descriptors that may be held; by default half of the process's limit.
     pub descriptors: Option<usize>,
-    /// Use the kernel's handles where they are to be had. Off only in tests.
+    /// Use the kernel's handles where available. Off only in tests.
     pub kernel_handles: bool,
-    /// Act as the caller where that is possible. Off only in tests.
+    /// Impersonate the caller where possible. Off only in tests.
     pub credentials: bool,
     /// The directory is a snapshot: handles have its number. The device number of its share, of
     /// which it hides the same files.
@@ -181,13 +181,13 @@ pub struct HostCounts {
     pub nodes: u64,
     /// Files of these that are retained because they are open.
     pub retained: u64,
-    /// Files given up for room.
+    /// Nodes evicted.
     pub nodes_forgotten: u64,
     /// Descriptors kept for reading and writing.
     pub open_files: u64,
-    /// Handles of which we held nothing and whose file was found.
+    /// Handles without a node for which the file was found.
     pub cold_found: u64,
-    /// Handles whose file was not found, or had left the share.
+    /// Handles for which the file was not found, or had left the share.
     pub cold_stale: u64,
     /// Searches through the whole tree for such a handle.
     pub searches: u64,
@@ -197,7 +197,7 @@ pub struct HostCounts {
     pub flush_failures: u64,
     /// Most descriptors kept for reading and writing.
     pub open_files_max: u64,
-    /// Files whose name is remembered for statistics.
+    /// Files with a name in the table for statistics.
     pub names: u64,
     /// Entries of the durable table of handles.
     pub handles: u64,
@@ -244,7 +244,7 @@ pub struct HostFs {
     births: Births,
     /// Whether operations act as their caller.
     switches: bool,
-    /// Whether mode bits tell what the kernel would say (not for a root without its powers).
+    /// Whether mode bits predict the kernel's decision (not for a root without its capabilities).
     rules: bool,
     /// Whether the share is a whole file system, so that no file of it can be outside.
     whole: bool,
@@ -366,7 +366,7 @@ impl HostFs {
         self.kernel
     }
 
-    /// In whose name files are used, as a sentence for people.
+    /// The identity with which files are accessed, as a sentence for display.
     pub fn acting_as(&self) -> String {
         if self.switches {
             "access is checked with each caller's uid, gid and groups".to_owned()
@@ -394,24 +394,24 @@ impl HostFs {
         }
     }
 
-    /// Lets go at once of files that were removed behind our back, and of descriptors not used
-    /// since the last time. A thread does it anyway, a part at a time; this is for those who
-    /// cannot wait. Returns how many files there were.
+    /// Releases files that were removed outside the server, and descriptors that were not used
+    /// since the last call. A thread does it anyway, a part at a time; this is for callers that
+    /// cannot wait. Returns the number of files.
     pub fn sweep(&self) -> usize {
         drop(self.nodes.released.take());
         (0..NODE_SHARDS).map(|shard| sweep::sweep(&self.nodes, shard, self.switches)).sum()
     }
 
-    /// Whose rights decide.
+    /// The identity with which rights are checked.
     fn who<'a>(&'a self, cx: Context<'a>) -> &'a Cred {
         if self.switches { cx.cred } else { acting::own() }
     }
 
-    /// Acts as the caller on a pool thread. On a connection's thread, which never changes its
+    /// Impersonates the caller on a pool thread. On a connection's thread, which never changes its
     /// identity, only where that is the caller's anyway.
     fn as_caller(&self, cx: Context<'_>) -> Result<CredGuard> {
         if !self.switches {
-            // The thread may serve another share as well, and have stayed somebody there.
+            // The thread may serve another share as well, and still impersonate a caller there.
             return if cx.may_block { CredGuard::as_server() } else { Ok(CredGuard::unchanged()) };
         }
         if cx.may_block {
@@ -429,7 +429,7 @@ impl HostFs {
         }
     }
 
-    /// Acts as the server or goes on as the caller, for what was found allowed to both.
+    /// Takes the identity of the server or leaves that of the caller, for what is allowed to both.
     fn as_either(&self, cx: Context<'_>) -> Result<CredGuard> {
         let switch = self.switches && cx.may_block;
         if switch { CredGuard::as_server_or(cx.cred) } else { Ok(CredGuard::unchanged()) }
@@ -481,7 +481,7 @@ impl Drop for HostFs {
 /// The root's kernel handle, if such handles can be opened here and are short enough.
 fn usable_kernel_handle(mount: &OwnedFd, root: &OwnedFd) -> Option<Ident> {
     let handle = sys::handle_of(root.as_fd(), c"").ok()?;
-    // Two of them, the file's and its directory's, must fit beside head and MAC.
+    // Two of them, the file's and its directory's, must fit next to head and MAC.
     if handle.bytes().len() > 20 {
         return None;
     }
@@ -741,7 +741,7 @@ impl FileSystem for HostFs {
     }
     fn abilities(&self) -> Abilities {
         Abilities {
-            // The smallest of the usual file systems' (ext4); the kernel refuses by itself.
+            // The smallest of the usual file systems (ext4); the kernel enforces the real one.
             link_max: 65_000,
             name_max: base::limits::NAME_MAX as u32,
             file_size_max: i64::MAX as u64,

@@ -30,13 +30,13 @@ pub struct Node {
     pub handle: Handle,
     /// What identifies it, for handles of files in it (a directory) and for the tables.
     pub ident: Ident,
-    /// What tells it from others that had its inode number ([`Attr::generation`]).
+    /// Distinguishes it from others that had its inode number ([`Attr::generation`]).
     pub generation: u64,
     /// The statistics' id.
     pub id: FileId,
     /// Descriptors for reading and writing.
     pub files: Mutex<Vec<Arc<OpenFile>>>,
-    /// Listings under way.
+    /// Listings in progress.
     pub streams: Mutex<Vec<Stream>>,
     /// What is not on disk yet.
     pub flush: FlushState,
@@ -44,9 +44,9 @@ pub struct Node {
     pub acl: AtomicU8,
     /// The change time at which `acl` was found, folded to 64 bits.
     pub acl_ctime: AtomicU64,
-    /// Tells changes within one tick of the file system's clock apart.
+    /// Distinguishes changes within one tick of the file system's clock.
     pub changes: Changes,
-    /// When it was made, once somebody has asked.
+    /// Birth time, once it was requested.
     pub birth: OnceLock<Option<Time>>,
     pub(super) used: AtomicBool,
     pub(super) pinned: bool,
@@ -113,7 +113,7 @@ impl Node {
 
 /// The change attribute: the change time, and one more for each further change in its tick.
 ///
-/// A change is counted after it was made, so that nobody gets its number with the old data.
+/// A change is counted after it was made, so that no client gets its number with the old data.
 #[derive(Default)]
 pub struct Changes {
     made: AtomicU64,
@@ -134,7 +134,7 @@ impl Changes {
         self.made.load(Ordering::Acquire)
     }
 
-    /// The number to tell when the change time says `ctime` (nanoseconds).
+    /// The value to report for the change time `ctime` (nanoseconds).
     #[inline]
     fn value(&self, ctime: u64) -> u64 {
         if self.made.load(Ordering::Acquire) != self.told.load(Ordering::Acquire) {

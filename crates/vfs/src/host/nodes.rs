@@ -29,10 +29,10 @@ impl Hash for Key {
     }
 }
 
-/// Nodes given up for one that comes, while all shares together hold too many descriptors.
+/// Nodes evicted for each new one, while all shares together hold too many descriptors.
 const EVICTED_AT_ONCE: usize = 4;
 
-/// Nodes let go that may wait in the queue of a part beyond as many as are held.
+/// Evicted nodes that may wait in the queue of a part beyond as many as are held.
 const ORDER_SLACK: usize = 64;
 
 type Map<K> = HashMap<K, Arc<Node>, BuildHasherDefault<Spread>>;
@@ -105,7 +105,7 @@ impl Nodes {
         Some(Arc::clone(node))
     }
 
-    /// Takes a node in; gives back the one that is there already if somebody was faster.
+    /// Inserts a node; returns the existing one if another thread was faster.
     pub fn insert(&self, node: Node) -> Arc<Node> {
         let node = Arc::new(node);
         {
@@ -136,8 +136,8 @@ impl Nodes {
         node
     }
 
-    /// Forgets a node whose file is gone, so that its space is given back; once nobody retains it
-    /// any more if somebody does. Tells whether it was forgotten.
+    /// Removes the node of a file that is gone, so that its space is freed; if the file is
+    /// retained, after its last release. Returns whether the node was removed.
     pub fn forget(&self, node: &Arc<Node>) -> bool {
         if node.pinned {
             return false;
@@ -233,12 +233,12 @@ impl Nodes {
         self.by_handle.iter().map(|shard| lock(shard).nodes.len()).sum()
     }
 
-    /// Nodes given up for room since the start, for statistics.
+    /// Nodes evicted since the start, for statistics.
     pub fn forgotten(&self) -> u64 {
         self.forgotten.load(Ordering::Relaxed)
     }
 
-    /// Nodes of one shard, for the sweep that finds files removed behind our back.
+    /// Nodes of one shard, for the sweep that finds files removed outside the server.
     pub fn of_shard(&self, shard: usize) -> Vec<Arc<Node>> {
         lock(&self.by_handle[shard % NODE_SHARDS]).nodes.values().cloned().collect()
     }
@@ -250,12 +250,13 @@ impl Nodes {
     }
 }
 
-/// Takes out the first node that nobody used since it was last looked at; `None` if after one
-/// round all are in use.
+/// Removes the first node that was not used since the last check; `None` if after one round all are
+/// in use.
 fn second_chance(shard: &mut ByHandle) -> Option<Arc<Node>> {
     for _ in 0..shard.order.len() * 2 {
         let Some(node) = shard.order.pop_front()?.upgrade() else { continue };
-        // The two maps and this function hold it; anybody else is in the middle of something.
+        // The two maps and this function hold it; any other reference is of an operation in
+        // progress.
         let busy = node.pinned || Arc::strong_count(&node) > 3 || node.flush.is_dirty();
         if busy || node.used.swap(false, Ordering::Relaxed) {
             shard.order.push_back(Arc::downgrade(&node));

@@ -68,9 +68,9 @@ pub struct OpenFile {
     pub fd: Arc<OwnedFd>,
     /// What it was opened for.
     pub mode: Mode,
-    /// Whose rights were checked.
+    /// The identity for which the rights were checked.
     pub cred: Cred,
-    /// By what.
+    /// The attributes with which they were checked.
     pub stamp: Mutex<Stamp>,
     /// Parts of it that are sent from memory.
     pub windows: Windows,

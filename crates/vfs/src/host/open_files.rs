@@ -53,7 +53,7 @@ impl OpenFiles {
         while order.len() > self.capacity && tries > 0 {
             tries -= 1;
             let Some((node, file)) = order.pop_front() else { break };
-            // Closed already, with its node or by somebody else's descriptor.
+            // Closed already, with its node or when another descriptor replaced it.
             let (Some(node), Some(file)) = (node.upgrade(), file.upgrade()) else { continue };
             if file.used.swap(false, Ordering::Relaxed) && tries > self.capacity / 2 {
                 order.push_back((Arc::downgrade(&node), Arc::downgrade(&file)));
@@ -63,13 +63,13 @@ impl OpenFiles {
         }
     }
 
-    /// Gives up a descriptor whose rights no longer hold.
+    /// Closes a descriptor if its rights are no longer valid.
     pub fn give_up(&self, node: &Node, file: &Arc<OpenFile>) {
         lock(&node.files).retain(|other| !Arc::ptr_eq(other, file));
     }
 
-    /// Gives up the descriptors of a file that nobody has used since the last call: one for
-    /// writing keeps the file from being run, and its file system from being made read-only.
+    /// Closes the descriptors of a file that were not used since the last call: one for writing
+    /// keeps the file from being executed, and its file system from being made read-only.
     pub fn give_up_idle(node: &Node) {
         lock(&node.files).retain(|file| file.used.swap(false, Ordering::Relaxed));
     }

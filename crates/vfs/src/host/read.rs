@@ -24,7 +24,7 @@ use crate::turn::{self, CachedRead};
 const FAST_LINK_MAX: u64 = 59;
 
 impl HostFs {
-    /// Attributes of a file that we hold; a removed one that nobody retains is let go and stale.
+    /// Attributes of a file with a node; a removed file that is not retained is released and stale.
     #[inline]
     pub(super) fn attr(&self, node: &Arc<Node>) -> Result<Attr> {
         let attr = attrs::from_stat(&sys::stat(node.fd())?, self.medium());

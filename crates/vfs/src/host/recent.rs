@@ -45,7 +45,7 @@ impl Recent {
         &self.slots[at]
     }
 
-    /// The file of a name in a directory whose change time is `ctime`.
+    /// The file of a name in a directory with the change time `ctime`.
     #[inline]
     pub fn get(&self, dir: &Node, ctime: Time, name: &[u8]) -> Option<Arc<Node>> {
         let slot = lock(self.slot(dir.id, name));

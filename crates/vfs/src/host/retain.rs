@@ -1,10 +1,10 @@
-//! Files that are retained: somebody has them open by a protocol with open state, so their handles
-//! lead to them also when their last name is gone, as a descriptor leads a local program to its
-//! file ([`crate::fs::FileSystem::retain`]).
+//! Retained files: a client has them open by a protocol with open state, so their handles stay
+//! valid when their last name is removed, as a descriptor keeps a removed file accessible to a
+//! local program ([`crate::fs::FileSystem::retain`]).
 //!
-//! What is retained is the node, whose O_PATH descriptor keeps the inode. The thread that sweeps
-//! lets go of a removed file that nobody retains any more: closing its last descriptor frees its
-//! room, which takes long for a large file, and whoever released it must not wait for that.
+//! The node is what is retained; its O_PATH descriptor keeps the inode. The sweeping thread
+//! releases a removed file that is not retained any more: closing its last descriptor frees its
+//! space, which takes long for a large file, and the caller of the release must not wait for that.
 
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use crate::host::node::Node;
 use crate::host::{HostFs, sys};
 use crate::status::Status;
 
-/// Removed files that nobody retains any more, for the thread that sweeps.
+/// Removed files that are not retained any more, for the sweeping thread.
 #[derive(Default)]
 pub struct Released {
     state: Mutex<Waiting>,
@@ -81,7 +81,7 @@ impl HostFs {
         Err(Status::Busy)
     }
 
-    /// The removed file that somebody retains, by another handle than the one it is held under.
+    /// The removed file that is still retained, by another handle than that of its node.
     pub(super) fn retained(&self, ident: &Ident) -> Option<Arc<Node>> {
         let ino = match ident {
             Ident::Inode { ino, .. } => *ino,

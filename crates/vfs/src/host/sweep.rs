@@ -1,6 +1,6 @@
-//! Letting go, now and then, of what holds on to files for nothing: files that were removed
-//! behind our back, whose space would never be given back, and descriptors that nobody uses any
-//! more. A thread of the back end's own does it, a part of the table at a time.
+//! Periodic release of what keeps files without need: files that were removed outside the server,
+//! with space that would never be freed, and descriptors that are not used any more. A thread of
+//! the back end does it, a part of the table at a time.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -14,17 +14,17 @@ use crate::host::nodes::Nodes;
 use crate::host::open_files::OpenFiles;
 use crate::host::sys;
 
-/// Permission bits of an owner who may read and write.
+/// Permission bits of an owner with read and write access.
 const OWNER_BITS: u32 = 0o600;
 
-/// The thread, until it is told to end.
+/// The thread; it ends when this is dropped.
 pub struct Sweeper {
     nodes: Arc<Nodes>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Sweeper {
-    /// Sweeps `nodes`; with `privileged` a descriptor that was given up can always be had again.
+    /// Sweeps `nodes`; with `privileged` a closed descriptor can always be opened again.
     pub fn start(nodes: Arc<Nodes>, privileged: bool) -> std::io::Result<Self> {
         let swept = Arc::clone(&nodes);
         let thread = std::thread::Builder::new().name("sweep".into()).spawn(move || {
@@ -74,7 +74,7 @@ pub fn sweep(nodes: &Nodes, shard: usize, privileged: bool) -> usize {
         } else if privileged || st.st_mode & OWNER_BITS == OWNER_BITS {
             OpenFiles::give_up_idle(&node);
         }
-        // A listing that nobody went on with holds a descriptor and a buffer.
+        // A listing that was not continued holds a descriptor and a buffer.
         lock(&node.streams).retain_mut(|stream| !std::mem::replace(&mut stream.idle, true));
     }
     gone

@@ -1,5 +1,5 @@
-//! The system calls, and the only unsafe code of this room: each function checks nothing but the
-//! result and says who is at fault by its errno.
+//! The system calls of the back end, and most of its unsafe code: each function checks nothing but
+//! the result, and returns the errno as its error.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -81,7 +81,7 @@ fn check_size(result: isize) -> io::Result<usize> {
 
 fn owned(fd: c_int) -> io::Result<OwnedFd> {
     let fd = check(fd)?;
-    // SAFETY: the kernel has just given this descriptor to us and to nobody else.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -242,7 +242,7 @@ pub fn open_by_handle(
         data: handle.bytes,
     };
     let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    // SAFETY: `raw` is a `file_handle` whose `bytes` are initialised.
+    // SAFETY: `raw` is a `file_handle` with initialised `bytes`.
     owned(unsafe { libc::open_by_handle_at(mount.as_raw_fd(), (&raw mut raw).cast(), flags) })
 }
 
@@ -258,7 +258,7 @@ pub fn read_at(fd: BorrowedFd<'_>, buf: &mut [u8], offset: u64, nowait: bool) ->
 }
 
 /// Whether all pages of this part of a file are in the page cache (cachestat(2)). `None` where the
-/// kernel does not tell: before Linux 6.5, or of a file that is not ours.
+/// kernel does not report it: before Linux 6.5, or for a file of another user.
 pub fn in_cache(fd: BorrowedFd<'_>, offset: u64, count: usize) -> Option<bool> {
     const PAGE: u64 = 4096;
     let cached = cached_pages(fd, offset, count as u64).ok()?;
@@ -502,9 +502,9 @@ pub fn set_groups(groups: &[u32]) -> io::Result<()> {
 /// The sets of a thread (capabilities(7)), as bit masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// In force.
+    /// Effective.
     pub effective: u64,
-    /// May be put in force.
+    /// May be made effective.
     pub permitted: u64,
     /// Kept over execve(2).
     pub inheritable: u64,
@@ -512,7 +512,7 @@ pub struct Capabilities {
 
 /// CAP_SYS_RESOURCE.
 pub const CAP_SYS_RESOURCE: u64 = 1 << 24;
-/// What the kernel takes away when the file-system user is not root any more (`CAP_FS_SET`).
+/// What the kernel drops when the file-system user changes from root (`CAP_FS_SET`).
 pub const CAPS_OVER_FILES: u64 = 0x1f | 1 << 9 | 1 << 27 | 1 << 32;
 
 /// `struct __user_cap_header_struct`, version 3, this thread.
@@ -570,7 +570,7 @@ pub fn effective_ids() -> (u32, u32) {
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
-/// Gives this thread a umask of its own (it was the whole process's), and tells whether it has.
+/// Gives this thread a umask of its own (it was the whole process's); returns whether it has one.
 pub fn own_umask() -> bool {
     // SAFETY: no memory is involved; only this thread's view is changed.
     unsafe { libc::unshare(libc::CLONE_FS) == 0 }

@@ -37,7 +37,7 @@ pub struct DirRecord {
     pub birth: u64,
     /// The directory that names it now.
     pub parent: Ident,
-    /// The directory that its handle tells.
+    /// The directory in its handle.
     pub hint: Ident,
     /// Its name there.
     pub name: Vec<u8>,
@@ -130,7 +130,7 @@ impl Table {
         Ok(table)
     }
 
-    /// The directory that the handle of this file tells, if it is not the one it is met in.
+    /// The directory in the handle of this file, if it is not the one in which it was found.
     pub fn hint(&self, ident: &Ident) -> Option<Ident> {
         let state = lock(&self.state);
         state.moved.get(ident).map(|moved| moved.hint)
@@ -153,7 +153,7 @@ impl Table {
         lock(&self.state).dirs.get(&ino).cloned()
     }
 
-    /// A directory was met as `name` in `parent`. Gives the parent that its handle tells.
+    /// A directory was found as `name` in `parent`. Returns the parent in its handle.
     pub fn note_dir(&self, ident: &Ident, parent: Ident, name: &[u8]) -> Ident {
         let Ident::Inode { ino, birth } = *ident else { return parent };
         let mut state = lock(&self.state);
@@ -169,7 +169,7 @@ impl Table {
         hint
     }
 
-    /// A file whose handle tells `hint` is or was in these directories.
+    /// A file with `hint` in its handle is or was in these directories.
     pub fn note_moved(&self, ident: &Ident, hint: Ident, places: &[Ident]) {
         let mut state = lock(&self.state);
         let mut moved = state.moved.get(ident).cloned().unwrap_or(Moved { hint, parents: vec![] });
@@ -234,7 +234,7 @@ impl Table {
         lock(&self.state).closing = true;
         self.wake.notify_all();
         if let Some(thread) = lock(&self.writer).take() {
-            // If the writer panicked, the write below still says whether all is well.
+            // If the writer panicked, the write below still reports whether all entries are stored.
             let _ = thread.join();
         }
         // Handles found only through unwritten entries are searched for next time.
@@ -304,7 +304,8 @@ fn store(db: &Database, pending: &Pending) -> std::result::Result<(), redb::Erro
 }
 
 fn load(db: &Database, state: &mut State, kernel: bool) -> std::result::Result<(), redb::Error> {
-    // A first transaction makes the tables, so that reading them cannot fail for want of them.
+    // A first transaction creates the tables, so that reading them cannot fail because there are
+    // none.
     store(db, &Pending::default())?;
     let txn = db.begin_read()?;
     for row in txn.open_table(DIRS)?.iter()? {

@@ -1,8 +1,8 @@
-//! Notices that somebody else on this machine changes a file: inotify(7) on the files on which a
-//! client may trust what it has read, and on directories of which clients wait for changes. Without
-//! it a program that writes into the share would go unseen by clients with a delegation.
+//! Detects changes of files by other programs on this host: inotify(7) on files of which clients
+//! may trust the data that they have read, and on directories of which clients wait for changes.
+//! Without it clients with a delegation would not notice a program that writes into the share.
 //!
-//! What the server itself does to such a file has recalled the delegations before.
+//! Operations of the server on such a file have recalled the delegations before.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -75,16 +75,17 @@ pub struct Guard {
 }
 
 impl Watcher {
-    /// From now on changes are told. Once.
+    /// Reports changes to `told` from now on. Only the first call has an effect.
     pub fn set_told(&self, told: OnChange) {
-        // A second one is not needed: the first hears all.
+        // A second receiver is not needed: the first gets all changes.
         let _ = self.told.set(told);
     }
 
     /// Watches the file or directory behind `fd`.
     ///
     /// # Errors
-    /// The kernel has no more watches for us, the file cannot be read, or nobody listens.
+    /// The kernel has no more watches for this process, the file cannot be read, or no receiver is
+    /// set.
     pub fn watch(
         self: &Arc<Self>,
         fd: BorrowedFd<'_>,
@@ -163,7 +164,7 @@ impl Drop for Guard {
     }
 }
 
-/// Starts the thread that reads what the kernel tells.
+/// Starts the thread that reads the events of the kernel.
 fn start(watcher: Weak<Watcher>) -> io::Result<Running> {
     // SAFETY: no memory is involved; the result is checked, and owned here alone.
     let inotify = unsafe { libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK) };
@@ -218,7 +219,8 @@ fn read_events(events: &OwnedFd, buf: &mut [u8], watcher: &Watcher) {
 }
 
 impl HostFs {
-    /// From now on `told` hears of changes of watched files by anybody but this server. Once.
+    /// Reports changes of watched files by anything but this server to `told`. Only the first call
+    /// has an effect.
     pub fn tell_changes(&self, told: OnChange) {
         self.watcher.set_told(told);
     }

@@ -198,7 +198,7 @@ impl HostFs {
                     None => xattr::remove(node.fd(), acl_name(which)),
                 }
             };
-            // What was decided by the old list is decided anew: the change time may not show it.
+            // Decisions by the old list are discarded: the change time may not show the change.
             node.acl.store(0, Ordering::Release);
             lock(&node.files).clear();
             match done.map_err(status) {

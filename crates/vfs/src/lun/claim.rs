@@ -29,7 +29,7 @@ pub enum ClaimError {
     /// It is one's already.
     #[error("another unit has it")]
     Taken,
-    /// Somebody has it open.
+    /// A client has it open.
     #[error("a client has it open over {0}")]
     Open(&'static str),
     /// Clients may reclaim what they had open before the server started.
@@ -46,7 +46,7 @@ pub enum ClaimError {
     Io(#[from] io::Error),
 }
 
-/// A claim on a file; given up when dropped.
+/// A claim on a file; released when dropped.
 pub struct Claim {
     locks: Arc<LockTable>,
     file: Inode,

@@ -10,7 +10,8 @@ use crate::status::Status;
 /// Bytes that a medium under test must have.
 pub const SIZE: u64 = 8 << 20;
 
-/// Tells whether the status is one of those of a method that would have to wait.
+/// The value of a method that did not have to wait; `None` if it would have to. Panics on other
+/// errors.
 fn at_once<T>(outcome: Result<T, Status>) -> Option<T> {
     match outcome {
         Ok(value) => Some(value),

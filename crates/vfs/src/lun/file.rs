@@ -1,7 +1,7 @@
 //! A medium in a file of its own, or on a block device.
 //!
-//! Reads and writes go through the page cache: what the initiator is told of a volatile write cache
-//! is about that. Holes of the file are what has no space.
+//! Reads and writes go through the page cache, which initiators see as a volatile write cache.
+//! Holes of the file are blocks without space.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -38,7 +38,7 @@ pub enum Space {
 pub struct FileMedium {
     file: File,
     read_only: bool,
-    /// A block device, whose size is not ours to change.
+    /// A block device; its size cannot be changed here.
     is_device: bool,
     size: AtomicU64,
     ledger: Ledger,
@@ -167,8 +167,8 @@ impl FileMedium {
         found
     }
 
-    /// Brings all of it to disk. The ledger notes the outcome: the kernel tells of a failure once,
-    /// and initiators have still to hear of it.
+    /// Brings all of it to disk. The ledger records the outcome: the kernel reports a failure once,
+    /// and it has still to be reported to initiators.
     fn sync_whole(&self) -> io::Result<()> {
         let mut outcome = Ok(());
         // The outcome says more.
@@ -289,7 +289,7 @@ impl Medium for FileMedium {
         if count == data.len() {
             return Ok(());
         }
-        // A part is there: nobody minds if it is written once more.
+        // A part is written: writing it once more does no harm.
         Err(Status::WouldBlock)
     }
 

@@ -1,8 +1,9 @@
 //! Which writes of a medium a failed flush has lost.
 //!
-//! The kernel reports a failed write-back once and calls the pages clean. So every write takes a
-//! number; a failed flush loses the numbers since the last good one, and whoever has written one of
-//! them learns it at his next flush, whichever flush that is and whoever asked for it.
+//! The kernel reports a failed write-back once and then marks the pages clean. So every write takes
+//! a number; a failed flush loses the numbers since the last successful one, and each client that
+//! has written one of them gets the error at its next flush, whichever flush that is and whichever
+//! client requested it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ use base::limits::FLUSH_FAILURES_KEPT;
 use crate::fs::Result;
 use crate::status::Status;
 
-/// Numbers of writes whose fate somebody does not know yet: the first and the last.
+/// Numbers of writes with an outcome that their writer does not know yet: the first and the last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written(Option<(u64, u64)>);
 
@@ -33,10 +34,10 @@ impl Written {
         }
     }
 
-    /// Takes away those that were known when `asked` was taken: a flush has told their fate.
+    /// Removes the numbers that existed when `asked` was taken: a flush has reported their outcome.
     pub fn settle(&mut self, asked: Self) {
         let (Some((_, last)), Some((_, known))) = (self.0, asked.0) else { return };
-        // What came meanwhile has larger numbers.
+        // Later writes have larger numbers.
         self.0 = (last > known).then_some((known + 1, last));
     }
 
@@ -46,13 +47,13 @@ impl Written {
     }
 }
 
-/// The numbers of writes, and what became of them.
+/// The numbers of writes, and their outcome.
 #[derive(Debug, Default)]
 pub struct Ledger {
     last: AtomicU64,
     failures: AtomicU64,
-    /// Writes up to this number are on disk, or lost. Changed by who has `inner`, and read by who
-    /// must not wait for a flush, through which that is held.
+    /// Writes up to this number are on disk, or lost. Changed only with `inner` locked, and read
+    /// without it: a flush has it locked, and readers must not wait for that.
     done: AtomicU64,
     inner: Mutex<Inner>,
 }
@@ -132,7 +133,7 @@ impl Inner {
     fn lose(&mut self, done: u64, upto: u64) {
         self.lost.push((done + 1, upto.max(done + 1)));
         if self.lost.len() > FLUSH_FAILURES_KEPT {
-            // The two oldest become one: rather told too much than too little.
+            // The two oldest become one: better to report too many losses than too few.
             let (_, last) = self.lost.remove(1);
             if let Some(first) = self.lost.first_mut() {
                 first.1 = last;

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use base::limits::LUNS_MAX;
 use thiserror::Error;
 
-/// Who may use a unit.
+/// The initiators that may use a unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Initiators {
-    /// Nobody: what holds until somebody says otherwise.
+    /// None: the default.
     #[default]
     Nobody,
-    /// Everybody who has signed in at the target.
+    /// Every initiator that has logged in to the target.
     Everybody,
     /// Those with these names.
     Named(BTreeSet<String>),
-    /// Everybody who has signed in at the target, but for those with these names.
+    /// Every initiator that has logged in to the target, except those with these names.
     Others(BTreeSet<String>),
 }
 
@@ -36,7 +36,7 @@ impl Initiators {
 pub struct Mapped<T> {
     /// Its number.
     pub number: u16,
-    /// Who may use it.
+    /// The initiators that may use it.
     pub initiators: Initiators,
     /// The unit.
     pub unit: T,
@@ -53,8 +53,8 @@ pub enum MappingError {
     Full,
 }
 
-/// Units by their numbers. An initiator that sees two units under one number could not tell them
-/// apart, so that a number is one unit's for all.
+/// Units by their numbers. An initiator cannot distinguish two units with the same number, so that
+/// a number belongs to one unit for all initiators.
 #[derive(Debug, Clone)]
 pub struct Mapping<T> {
     units: Vec<Mapped<T>>,

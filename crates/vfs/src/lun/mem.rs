@@ -1,4 +1,4 @@
-//! A medium in memory that can be told to fail: for tests.
+//! A medium in memory with faults to inject: for tests.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,7 +38,7 @@ pub struct MemMedium {
 }
 
 impl MemMedium {
-    /// One of so many bytes, all of them without space.
+    /// A medium of `size` bytes, all of them without space.
     pub fn new(size: u64) -> Self {
         Self {
             size: AtomicU64::new(size),
@@ -56,7 +56,7 @@ impl MemMedium {
         Self { read_only: true, ..Self::new(size) }
     }
 
-    /// From now on everything that may block waits until it is told otherwise.
+    /// While `stuck` is set, everything that may block waits.
     pub fn stick(&self, stuck: bool) {
         *self.stuck.lock().unwrap_or_else(PoisonError::into_inner) = stuck;
         self.loose.notify_all();

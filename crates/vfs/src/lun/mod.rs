@@ -3,16 +3,16 @@
 //!
 //! - [`Medium`]: the contract, in bytes. [`file`]: over a file or a block device ([`device`] opens
 //!   one), [`mem`]: in memory, with faults for tests. [`conformance`]: what every medium must do.
-//! - [`ledger`]: which writes a failed flush has lost, and whom that concerns.
+//! - [`ledger`]: which writes a failed flush has lost, and which clients that concerns.
 //! - [`ranges`]: blocks that a command works on, so that COMPARE AND WRITE is atomic.
 //! - [`reservations`]: persistent reservations as pure state; [`reservations::store`] keeps them.
 //! - [`claim`]: while a unit is exported no share shows its file.
 //! - [`mapping`]: which initiator sees which unit under which number. [`node`]: what can be
 //!   configured and seen of units.
 //!
-//! A medium never flushes by itself: [`Medium::flush`] gives what the flush group flushes. The one
-//! exception is [`Medium::write_durable`], which is on disk when it returns: a write with FUA need
-//! not wait for what others have left in the cache.
+//! A medium never flushes on its own: [`Medium::flush`] returns what the flush group flushes. The
+//! one exception is [`Medium::write_durable`], which is on disk when it returns: a write with FUA
+//! need not wait for what others have left in the cache.
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ pub trait Medium: Send + Sync {
     /// What the device says.
     fn extent(&self, offset: u64) -> Result<Extent>;
 
-    /// Makes it so many bytes long, as far as it is possible. What is new reads as zeros.
+    /// Sets its size in bytes, as far as that is possible. New bytes read as zeros.
     ///
     /// # Errors
     /// [`Status::NotSupported`](crate::status::Status::NotSupported) for a device.
@@ -132,7 +132,8 @@ pub trait Medium: Send + Sync {
 }
 
 /// Copies bytes from one medium to another, which may be the same; the ranges may overlap. It may
-/// block, and holds [`LUN_BUFFER`] bytes meanwhile. Before each so many bytes `go_on` is asked.
+/// block, and holds a buffer of up to [`LUN_BUFFER`] bytes meanwhile. `go_on` is called before each
+/// buffer.
 ///
 /// # Errors
 /// Those of reads and writes, and of `go_on`; a part may have been copied.
@@ -158,7 +159,7 @@ pub fn copy(
     Ok(())
 }
 
-/// Whose writes a flush is for.
+/// A flush of a medium, and the writes that it is for.
 struct MediumFlush {
     medium: Arc<dyn Medium>,
     written: Written,

@@ -38,7 +38,7 @@ impl RangeLock {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes `length` bytes from `offset` on, waiting for whoever holds any of them.
+    /// Locks `length` bytes from `offset` on, after waiting for other holders of any of them.
     ///
     /// # Errors
     /// [`Status::WouldBlock`] if it may not wait and would have to.

@@ -1,5 +1,5 @@
-//! Persistent reservations of one unit (SPC-5 §5.14) as pure state: who is registered with which
-//! key, who holds the reservation, and what each action of PERSISTENT RESERVE OUT does to that.
+//! Persistent reservations of one unit (SPC-5 §5.14) as pure state: the registrations and their
+//! keys, the reservation and its holder, and the effect of each action of PERSISTENT RESERVE OUT.
 //!
 //! An I_T nexus is an initiator port ([`Port`]: name and ISID) at our one target port. A changed
 //! state takes effect when its owner exchanges it for the old one, which with APTPL is after it is
@@ -48,13 +48,13 @@ pub enum Kind {
     WriteExclusive = 1,
     /// Others may neither read nor write.
     ExclusiveAccess = 3,
-    /// Who is registered may write; others may read.
+    /// Registered initiators may write; others may read.
     WriteExclusiveRegistrants = 5,
-    /// Who is registered may read and write.
+    /// Registered initiators may read and write.
     ExclusiveAccessRegistrants = 6,
-    /// As 5, and all who are registered hold it.
+    /// As 5, and all registered initiators hold it.
     WriteExclusiveAll = 7,
-    /// As 6, and all who are registered hold it.
+    /// As 6, and all registered initiators hold it.
     ExclusiveAccessAll = 8,
 }
 
@@ -74,17 +74,17 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
-    /// Whether all who are registered hold it.
+    /// Whether all registered initiators hold it.
     pub const fn is_held_by_all(self) -> bool {
         matches!(self, Self::WriteExclusiveAll | Self::ExclusiveAccessAll)
     }
 
-    /// Whether it lets in who is registered.
+    /// Whether it admits registered initiators.
     const fn admits_registrants(self) -> bool {
         !matches!(self, Self::WriteExclusive | Self::ExclusiveAccess)
     }
 
-    /// Whether it lets everybody read.
+    /// Whether it admits reads of all initiators.
     const fn admits_readers(self) -> bool {
         matches!(
             self,
@@ -107,11 +107,11 @@ pub enum Access {
 pub struct Holding {
     /// Its type.
     pub kind: Kind,
-    /// Who made it. If all hold it, he need not be registered any more.
+    /// The initiator that made it. If all hold it, this one may no longer be registered.
     pub holder: Port,
 }
 
-/// What an initiator is told of an action of another one.
+/// A unit attention condition that an action establishes for other initiators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Notice {
     /// RESERVATIONS PREEMPTED.
@@ -127,9 +127,10 @@ pub enum Notice {
 pub struct Effect {
     /// The state after it.
     pub state: Reservations,
-    /// Who is told what.
+    /// The unit attention conditions to establish, by initiator.
     pub notices: Vec<(Port, Notice)>,
-    /// Whose tasks are to be aborted, if the action says so: those who lost their registration.
+    /// Initiators that have lost their registration: their tasks are aborted if the action requires
+    /// it.
     pub removed: Vec<Port>,
 }
 
@@ -171,7 +172,7 @@ impl Reservations {
         self.generation
     }
 
-    /// Who is registered, with which key.
+    /// The registered initiators with their keys.
     pub fn registrations(&self) -> impl Iterator<Item = (&Port, u64)> {
         self.registrations.iter().map(|(port, one)| (port, one.key))
     }
@@ -213,7 +214,7 @@ impl Reservations {
             || (holding.kind.admits_readers() && access == Access::Read)
     }
 
-    /// Others that are registered, told this.
+    /// This notice for all other registered initiators.
     fn others(&self, port: &Port, notice: Notice) -> Vec<(Port, Notice)> {
         let others = self.registrations.keys().filter(|other| *other != port);
         others.map(|other| (other.clone(), notice)).collect()
@@ -282,7 +283,7 @@ impl Reservations {
         if added.any(is_beyond) { Err(Refused::Full) } else { Ok(()) }
     }
 
-    /// Takes a registration away, and the reservation with it if nobody else holds that.
+    /// Removes a registration, and the reservation with it if no other initiator holds it.
     fn unregister(&mut self, port: &Port) -> Vec<(Port, Notice)> {
         let held = self.holds(port);
         self.registrations.remove(port);
@@ -342,8 +343,8 @@ impl Reservations {
         Ok(Self { generation, persists, ..Self::default() }.effect(notices))
     }
 
-    /// PREEMPT, and what there is to know for PREEMPT AND ABORT: takes away the registrations with
-    /// the key `victim`, and takes over the reservation if it is theirs.
+    /// PREEMPT, and what PREEMPT AND ABORT needs: removes the registrations with the key `victim`,
+    /// and takes over the reservation if it is theirs.
     ///
     /// # Errors
     /// [`Refused`].
@@ -358,7 +359,7 @@ impl Reservations {
         if victim == 0 && !takes_over {
             return Err(Refused::InvalidParameter);
         }
-        // Who takes over stays registered, also if it is his own key that he names.
+        // The initiator that takes over stays registered, even if it names its own key.
         let stays = |other: &Port, its: u64| {
             let is_meant = if by_all && victim == 0 { true } else { its == victim };
             !is_meant || (takes_over && other == port)

@@ -39,7 +39,7 @@ impl MemFs {
         Ok(changed)
     }
 
-    /// CREATE of a name that is there.
+    /// CREATE of an existing name.
     fn existing(&self, state: &mut State, cred: &Cred, ino: u64, how: CreateHow) -> Result<Entry> {
         let attr = state.get(ino)?.attr;
         let regular = attr.kind == FileType::Regular;

@@ -1,4 +1,5 @@
-//! Records of clients: who may reclaim after what, and what a torn or damaged file says.
+//! Records of clients: which clients may reclaim after what, and the content of torn or damaged
+//! files.
 
 use std::path::PathBuf;
 
@@ -82,7 +83,7 @@ fn a_torn_end_is_cut_off_wherever_it_is_torn() {
             _ => vec![],
         };
         assert_eq!(records.known(), expected, "cut at {cut}");
-        // And it can go on.
+        // New records can be added.
         records.record(&client("new")).expect("written");
         drop(records);
         assert!(scratch.open().may_reclaim(&client("new")));

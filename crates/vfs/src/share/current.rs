@@ -1,8 +1,8 @@
-//! The table of shares as it stands. It is exchanged while calls are served: a call works with the
-//! table that it found, and nobody waits for anybody.
+//! The current table of shares. It is exchanged while calls are served: a call works with the table
+//! that it found, and neither waits for the other.
 //!
-//! Each thread remembers which table it saw last, without keeping it: what was taken away is let go
-//! of when the last call on it has ended, not when a thread happens to come by.
+//! Each thread has a weak reference to the last table that it used: a removed share is released
+//! when the last call on it has ended, not when an idle thread runs again.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,8 +50,8 @@ impl Shares {
         Arc::clone(&table)
     }
 
-    /// Exchanges the table: calls that come from now on see `table`. Gives the one before, which
-    /// calls under way may still use.
+    /// Exchanges the table: later calls use `table`. Returns the previous one, which calls in
+    /// progress may still use.
     pub fn replace(&self, table: ShareTable) -> Arc<ShareTable> {
         let mut stands = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *stands, Arc::new(table));

@@ -1,34 +1,34 @@
-//! What a share grants to whom calls: the one place where its rules are asked.
+//! What a share grants to the source of a call: the only place that evaluates its rules.
 
 use core::net::IpAddr;
 
 use super::rules::{Flavor, Grant, Transport};
 use super::{Service, Share};
 
-/// The service whose clients are granted something by rules for hosts.
+/// The service with export rules for hosts.
 const EXPORT: Service = Service::EXPORTING[0];
 
-/// From where a call comes, and how.
+/// Address, port and transport of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
     /// The caller's address, unmapped from v6.
     pub address: IpAddr,
     /// Its source port.
     pub port: u16,
-    /// How its calls come.
+    /// The transport of its calls.
     pub transport: Transport,
 }
 
-/// What a share grants to one origin, good until its rules change.
+/// What a share grants to one origin, valid until its rules change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entered {
-    /// The share, and which rules of it said so.
+    /// The share, and the generation of its rules.
     by: (u16, u64),
     granted: Grant,
 }
 
 impl Entered {
-    /// Asks the rules of `share`.
+    /// Evaluates the rules of `share`.
     pub fn new(share: &Share, origin: &Origin) -> Self {
         // Before the rules: if they change meanwhile they are asked again.
         let rules = share.rules_for(EXPORT);

@@ -325,7 +325,7 @@ const fn mode_of(service: Service, default: Default) -> Property {
 
 const fn exceptions_of(service: Service, default: Default) -> Property {
     let (help, example) = match service.shares() {
-        // Users are who they are, and it is only said how far they go.
+        // The sign-in determines the user; exceptions only restrict the access.
         Some(ShareMode::SignIn) => (
             "CLIENT(ro), CLIENT(rw) or CLIENT(none), for hosts, networks and groups. The first \
              matching entry applies.",

@@ -16,10 +16,10 @@ use crate::handle::Handle;
 use crate::locks::FileKey;
 use crate::status::Status;
 
-/// Rights that nobody has on a read-only share.
+/// Rights that no client has on a read-only share.
 const CHANGES: u32 = access::MODIFY | access::EXTEND | access::DELETE;
 
-/// A tree that cannot be changed through us.
+/// A tree that cannot be changed through this server.
 pub struct ReadOnly {
     inner: Arc<dyn FileSystem>,
 }

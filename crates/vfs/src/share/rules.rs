@@ -1,8 +1,9 @@
-//! Export rules: who may use a share, how far, and as whom. Names and meaning are those of
-//! exports(5), with one difference: the first rule that fits decides, in the order written.
+//! Export rules: which clients may use a share, with which access and which identity. Names and
+//! meaning are those of exports(5), with one difference: the first matching rule applies, in the
+//! order written.
 //!
-//! Pure: addresses and names of hosts are settled when the rules are read ([`Lookup`]), so that
-//! nothing is asked of anyone when a call comes.
+//! Pure: addresses and names of hosts are resolved when the rules are parsed ([`Lookup`]), so that
+//! a call needs no lookup.
 
 use core::net::IpAddr;
 use std::fmt;
@@ -18,10 +19,10 @@ mod parse;
 
 pub use parse::{Lookup, netgroup};
 
-/// User and group of nobody, as exports(5) has them.
+/// uid and gid of the anonymous user, as in exports(5).
 pub const NOBODY: u32 = 65_534;
 
-/// How far a client may go.
+/// The access of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Not at all.
@@ -32,33 +33,33 @@ pub enum Access {
     ReadWrite,
 }
 
-/// Whose identity is replaced by the anonymous one.
+/// Which identities are replaced by the anonymous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Squash {
-    /// Nobody's.
+    /// None.
     None,
     /// User 0 and group 0.
     Root,
-    /// Everybody's.
+    /// All.
     All,
 }
 
-/// How a call came (RFC 9289), the weakest first. The words of `xprtsec=` in exports(5).
+/// The transport of a call (RFC 9289), the weakest first. The words of `xprtsec=` in exports(5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
-    /// As anybody on the way can read and change it (`none`).
+    /// Unencrypted: it can be read and changed in transit (`none`).
     #[default]
     Plain,
-    /// Encrypted, from somebody unknown (`tls`).
+    /// Encrypted, the client is not authenticated (`tls`).
     Tls,
-    /// Encrypted, from a machine whose certificate was verified (`mtls`).
+    /// Encrypted, the client has a verified certificate (`mtls`).
     Mtls,
 }
 
-/// How a call says who makes it (RFC 5531 §8.2), as far as it is taken at all.
+/// The authentication flavour of a call (RFC 5531 §8.2), of those that are accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Flavor {
-    /// AUTH_NONE: it does not, and acts as nobody.
+    /// AUTH_NONE: no identity; the anonymous user is used.
     #[default]
     None,
     /// AUTH_SYS: by numbers that it claims.
@@ -93,7 +94,7 @@ impl Flavors {
 pub struct Grant {
     /// How far.
     pub access: Access,
-    /// As whom.
+    /// Which identities are squashed.
     pub squash: Squash,
     /// The anonymous user and group.
     pub anonymous: (u32, u32),
@@ -174,7 +175,7 @@ pub struct Net {
 }
 
 impl Net {
-    /// The network of `address` with this many leading bits; `None` when there are not so many.
+    /// The network of `address` with this many leading bits; `None` if the address has fewer.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         let bits = if address.is_ipv4() { 32 } else { 128 };
         (prefix <= bits).then_some(Self { address, prefix })
@@ -199,7 +200,7 @@ impl Net {
     }
 }
 
-/// Whom a rule is about.
+/// The clients of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Who {
     Everyone,
@@ -207,7 +208,7 @@ enum Who {
     Nets(Vec<Net>),
 }
 
-/// One line: whom, and what is granted.
+/// One line: the clients, and what they are granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     who: Who,
@@ -283,7 +284,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// What is granted to a client at `address` that calls from `port`, in the clear.
+    /// What is granted to a client at `address` that calls from `port`, unencrypted.
     pub fn grant(&self, address: IpAddr, port: u16) -> Grant {
         self.grant_over(address, port, Transport::Plain)
     }
@@ -301,7 +302,8 @@ impl Rules {
         found.map_or(Grant::NOTHING, |rule| rule.grant.at_port(port).over(transport))
     }
 
-    /// Whom they name, for EXPORT; empty when everyone may.
+    /// Names of the clients that the rules admit, for EXPORT; empty without rules, which admits
+    /// all.
     pub fn clients(&self) -> impl Iterator<Item = &str> {
         let named = self.rules.iter().filter(|rule| rule.grant.access != Access::None);
         named.map(|rule| rule.text.0.as_str())
@@ -323,8 +325,8 @@ impl Rules {
     }
 }
 
-/// Numbers of sets of rules, each given once in this process: a share that is taken away and comes
-/// again under its name is not mistaken for the one before.
+/// Generation numbers of rules, each assigned once in this process: a share that is removed and
+/// added again under its name is not mistaken for the previous one.
 static GENERATIONS: AtomicU64 = AtomicU64::new(1);
 
 fn next_generation() -> u64 {

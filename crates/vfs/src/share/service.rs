@@ -1,4 +1,4 @@
-//! Who may use a share, for each of the services.
+//! The access rules of a share for each of the services.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ pub use base::protocol::Service;
 
 use super::rules::Current;
 
-/// The rules for each of the services; none at all: whoever may connect may do everything.
+/// The rules for each of the services; without rules every client that can connect has full access.
 #[derive(Debug, Clone)]
 pub struct ServiceRules([Arc<Current>; Service::ALL.len()]);
 

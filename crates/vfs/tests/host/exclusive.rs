@@ -185,7 +185,7 @@ fn keeps_its_way(base: &Path, name: &str) {
     assert_eq!(fs.remove(cx(&me), &dir, b"link").err().map(|failed| failed.status), kept);
     let top = above.root();
     assert_eq!(status(above.rename(cx(&me), (&top, b"share"), (&top, b"moved"))), kept);
-    // What lies beside it goes where it likes, into its directories as well.
+    // Entries next to it can be moved, into its directories as well.
     assert_eq!(status(fs.rename(cx(&me), (&dir, b"aside"), (&inner, b"moved"))), None);
     assert_eq!(std::fs::read(share.join("link/b/disk")).expect("there"), b"blocks");
 

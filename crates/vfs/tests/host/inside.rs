@@ -86,7 +86,7 @@ fn cold_caches_find_files() {
     let held: Vec<_> = (0..50).map(|n| find(&*fs, &format!("a/b/{n}")).expect("there")).collect();
     drop(fs);
     for n in 0..50 {
-        // Renamed behind our back while nobody served.
+        // Renamed while no server was running.
         let (old, new) = (format!("a/b/{n}"), format!("a/b/new-{n}"));
         std::fs::rename(share.join(old), share.join(new)).expect("renamed");
     }

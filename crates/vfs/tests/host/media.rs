@@ -46,7 +46,7 @@ impl Mounted {
         let file = std::fs::File::create(&image).expect("made");
         // The least that mkfs.xfs takes is 300 MiB. btrfs gives a tenth of a small file system to
         // metadata at a time, and a transaction that fills this with what many removed files still
-        // pin is aborted for want of space; from 50 GiB on it takes 1 GiB. The file is sparse.
+        // pin is aborted for lack of space; from 50 GiB on it takes 1 GiB. The file is sparse.
         file.set_len(if kind == "btrfs" { 64 << 30 } else { 2 << 30 }).expect("sparse");
         let image = image.to_str().expect("our own name");
         run(&format!("mkfs.{kind}"), &["-q", image])?;

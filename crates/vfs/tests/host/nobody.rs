@@ -1,5 +1,5 @@
-//! The same suite in a process without privilege: the test program runs itself again as
-//! uid 65534, or goes on as it is when it is not root.
+//! The same suite in a process without privilege: the test program runs itself again as uid 65534,
+//! or continues as it is when it is not root.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -104,8 +104,8 @@ fn found_without_the_table() {
     });
 }
 
-/// Without privilege a file whose owner may neither read nor write is usable as long as the
-/// server that made it keeps it open; after a restart only SETATTR gets it back.
+/// Without privilege a file that its owner may neither read nor write is usable as long as the
+/// server that made it keeps it open; after a restart only SETATTR restores access.
 #[test]
 fn no_owner_bits_after_a_restart() {
     without_privilege("no_owner_bits_after_a_restart", || {

@@ -1,5 +1,5 @@
-//! Files that are retained because they are open: whoever removes them, until they are let go; and
-//! no more of them than the budget of descriptors allows.
+//! Files that are retained because they are open: until they are released, whatever removes them;
+//! and no more of them than the budget of descriptors allows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn outlives_its_name(fs: &Arc<HostFs>, dir: &Path, remove: impl Fn(&Path)) {
     assert_eq!(fs.counts().retained, 1);
     remove(&dir.join("file"));
     for _ in 0..2 {
-        // What is swept is what nobody has open.
+        // Only files that are not open are swept.
         fs.sweep();
         assert_eq!(data(fs).as_deref(), Ok(&b"before"[..]));
     }

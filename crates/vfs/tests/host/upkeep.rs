@@ -1,4 +1,4 @@
-//! What the back end looks after by itself: descriptors, files removed behind our back, names for
+//! Automatic upkeep of the back end: descriptors, files removed outside the server, names for
 //! statistics, the order of flushes.
 
 use std::io::Read;
@@ -20,8 +20,8 @@ use vfs::status::Status;
 
 use super::{Scratch, disk, memory};
 
-/// Files made until one gets the number of the one before it: ext4 gives it at once where nobody
-/// else makes files.
+/// Files made until one gets the number of the one before it: ext4 assigns it at once while no
+/// other process makes files.
 const NUMBERS_TRIED: usize = 1_000;
 
 fn mode(mode: u32) -> SetAttr {
@@ -48,7 +48,7 @@ fn space_of_files_removed_behind_our_back_comes_back() {
     for n in 0..100 {
         std::fs::remove_file(scratch.share().join(format!("f{n}"))).expect("there");
     }
-    // Nobody asks for it: the thread's turn comes for each part of the table.
+    // No call requests it: the thread comes to each part of the table in turn.
     let end = Instant::now() + Duration::from_secs(120);
     while fs.counts().nodes > without {
         assert!(Instant::now() < end, "files removed behind our back are still held");
@@ -274,7 +274,7 @@ fn a_file_that_is_found_made_is_durable_before_that_is_said() {
     assert_eq!(keys(&second.flush), keys(&first.flush), "the first may still be waiting");
 }
 
-/// Thousands of handles whose files are gone, without kernel handles: one search answers them.
+/// Thousands of handles of removed files, without kernel handles: one search is enough for all.
 #[test]
 fn a_flood_of_stale_handles_is_cheap() {
     let scratch = Scratch::new(&disk(), "flood");
@@ -322,7 +322,8 @@ fn sent(extent: &Extent) -> Vec<u8> {
     got
 }
 
-/// On memory and on a disk: what is sent from a file is what reading it gives, to those who may.
+/// In memory and on a disk: what is sent from a file is what a read returns, to callers with
+/// access.
 #[test]
 fn a_large_read_is_sent_from_where_it_is() {
     for medium in [memory(), disk()] {

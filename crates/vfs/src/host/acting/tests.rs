@@ -1,5 +1,6 @@
-//! Acting as somebody: the kernel's own account of the thread says who it is. Needs root, or the
-//! rights of a service; the tests run themselves once more with those, and with all that exist.
+//! Impersonation: checks the identity that the kernel reports for the thread. Needs root, or the
+//! capabilities of a service; the tests run themselves once more with those, and with all that
+//! exist.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -166,7 +167,7 @@ fn a_root_with_every_right_acts_as_others() {
     if own().uid != 0 {
         return println!("SKIP acting: needs root to hand out rights");
     }
-    // A user namespace's root has them all; who is who in it is written from outside.
+    // A user namespace's root has them all; the ids in it are mapped from outside.
     let wait = ["unshare", "--user", "sh", "-c", "read -r _ && exec \"$@\"", "sh"];
     let mut command = again(&wait);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -182,7 +183,7 @@ fn a_root_with_every_right_acts_as_others() {
     all_pass(&child.wait_with_output().expect("it ends"));
 }
 
-/// Gives all ids their own names in the user namespace of `pid`, as soon as that is there.
+/// Maps all ids in the user namespace of `pid` to themselves, as soon as it exists.
 fn map_ids(pid: u32) -> std::io::Result<()> {
     let own = std::fs::read_link("/proc/self/ns/user")?;
     let place = format!("/proc/{pid}");

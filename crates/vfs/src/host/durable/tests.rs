@@ -1,4 +1,4 @@
-//! A flush that failed is told to everyone whom it concerns, whatever succeeds afterwards.
+//! A failed flush is reported to every caller that it concerns, whatever succeeds afterwards.
 
 use std::sync::atomic::AtomicU64;
 
@@ -11,7 +11,7 @@ use crate::host::ids::Ident;
 struct Bench {
     node: Arc<Node>,
     shared: Arc<FlushShared>,
-    /// A descriptor whose flush fails (O_PATH), and one whose flush works.
+    /// A descriptor that cannot be flushed (O_PATH), and one that can.
     bad: Arc<OwnedFd>,
     good: Arc<OwnedFd>,
 }

@@ -19,7 +19,7 @@ impl Scratch {
         self.0.join("file-system-00000001")
     }
 
-    /// The identity for a root with these entries, whose number is 40 if it is the first.
+    /// The identity for a root with these entries; its number is 40 if it is the first.
     fn open(&self, root: &str, entries: &[RootEntry]) -> FileSystemIdentity {
         let look = |known: &RootEntry| entries.iter().find(|now| now.name == known.name).cloned();
         opened(&self.file(), root, look, || 40).expect("an identity").0

@@ -29,7 +29,7 @@ pub fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     check(unsafe { libc::fallocate(fd.as_raw_fd(), mode, off(offset)?, off(len)?) }).map(drop)
 }
 
-/// lseek(2) to data, or to a hole. Moves the descriptor's position, by which nobody else goes.
+/// lseek(2) to data, or to a hole. Moves the descriptor's position, which nothing else uses.
 pub fn seek(fd: BorrowedFd<'_>, offset: u64, hole: bool) -> io::Result<u64> {
     let whence = if hole { libc::SEEK_HOLE } else { libc::SEEK_DATA };
     // SAFETY: no memory is involved.

@@ -1,4 +1,4 @@
-//! What a file system is called by itself, whatever device it lies on today.
+//! The identity that a file system has on its own, independent of its current device.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 

@@ -29,8 +29,8 @@ impl<K: Copy + Eq + Hash, V> Aged<K, V> {
         self.entries.get(key).map(|(_, value)| value)
     }
 
-    /// Takes an entry in, or a new value of one that is there, which keeps its age. Gives the key
-    /// that had to leave.
+    /// Inserts an entry, or a new value of an existing one, which keeps its age. Returns the key
+    /// that was evicted.
     pub fn insert(&mut self, key: K, value: V) -> Option<K> {
         if let Some((_, known)) = self.entries.get_mut(&key) {
             *known = value;

@@ -1,4 +1,4 @@
-//! Changes of watched files are told, whoever makes them and however; others are not.
+//! Changes of watched files are reported, whatever makes them and however; others are not.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Tests of what only files have: snapshots, and who they are.
+//! Tests of what only files have: snapshots, and identities.
 
 use std::os::fd::AsFd;
 

@@ -11,11 +11,11 @@ use crate::status::Status;
 #[test]
 fn a_write_beside_a_flush_counts_on_both_sides() {
     let ledger = Ledger::default();
-    // A flush that succeeds while the write is under way has not seen it; the next one fails.
+    // A flush that succeeds while the write is in progress has not covered it; the next one fails.
     let ((), written) = ledger.noted(|| ledger.flush(|| Ok(())).expect("good"));
     assert_eq!(ledger.flush(|| Err(Status::Io)), Err(Status::Io));
     assert_eq!(ledger.check(written), Err(Status::Io));
-    // A flush that fails while the write is under way may have lost it.
+    // A flush that fails while the write is in progress may have lost it.
     let (_, written) = ledger.noted(|| ledger.flush(|| Err(Status::Io)));
     ledger.flush(|| Ok(())).expect("good");
     assert_eq!(ledger.check(written), Err(Status::Io));

@@ -1,5 +1,5 @@
-//! Persistent reservations that outlive a loss of power: a journal of the state of each unit whose
-//! initiators asked for that (APTPL). The format is `docs/formats/reservations.md`.
+//! Persistent reservations that survive a power loss: a journal of the state of each unit for which
+//! an initiator has set APTPL. The format is `docs/formats/reservations.md`.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::journal::{Journal, JournalError, Limits};
 pub const MAGIC: [u8; 8] = *b"PLIMRSV1";
 /// A unit, by the 16 bytes of its identifier.
 pub type Guid = [u8; 16];
-/// The reservation is held by nobody that is registered.
+/// No registered initiator holds the reservation.
 const NOBODY: u16 = u16::MAX;
 
 /// The address of a registration that an earlier version stored.
@@ -130,7 +130,7 @@ pub fn decode(mut bytes: &[u8]) -> Option<Reservations> {
         }
     }
     if let Some(kind) = Kind::of(kind) {
-        // Nobody that is registered: of a type that all hold, whose maker has left.
+        // The holder is not registered: a type that all hold, made by an initiator that has left.
         let nobody = Port { name: String::new(), isid: [0; 6] };
         state.holding = Some(Holding { kind, holder: holding.unwrap_or(nobody) });
     }

@@ -62,7 +62,7 @@ fn registrations_come_change_and_go() {
 
 #[test]
 fn each_type_lets_in_whom_it_says() {
-    // Who: the holder, one that is registered, one that is not.
+    // Columns: the holder, a registered initiator, one that is not registered.
     let cases = [
         (Kind::WriteExclusive, [true, true], [true, false], [true, false]),
         (Kind::ExclusiveAccess, [true, true], [false, false], [false, false]),
@@ -150,7 +150,7 @@ fn preempt_takes_over() {
     let effect = state.preempt(&port(2), 2, 3, new).expect("preempted");
     assert_eq!(effect.removed, [port(3)]);
     assert!(effect.state.holds(&port(1)));
-    // The holder himself, with his own key: another type.
+    // The holder itself, with its own key: another type.
     let effect = state.preempt(&port(1), 1, 1, new).expect("preempted");
     assert_eq!(effect.removed, []);
     assert_eq!(effect.state.key_of(&port(1)), Some(1));

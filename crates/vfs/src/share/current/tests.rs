@@ -29,7 +29,7 @@ fn an_exchange_is_seen_by_the_next_call() {
     assert!(Arc::ptr_eq(&first, &before));
     assert!(shares.load().by_path(b"/export/a").is_none());
     assert!(shares.load().by_path(b"/export/b").is_some());
-    // What is under way keeps what it found; when it has ended nobody has it any more.
+    // A call in progress retains the table that it found; after that there is no reference left.
     assert!(first.by_path(b"/export/a").is_some());
     drop(before);
     let gone = Arc::downgrade(&first);

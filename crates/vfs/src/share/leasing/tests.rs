@@ -41,8 +41,8 @@ impl Scene {
         let how = CreateHow::Guarded(SetAttr::default());
         self.fs.create(self.cx(), &self.fs.root(), name.as_bytes(), how).expect("made").value
     }
-    /// What `change` comes to while somebody else has a lease on `file`, how often he is told, and
-    /// what it comes to once he has given it back.
+    /// Checks the result of `change` while another client has a lease on `file`, the number of
+    /// recalls sent, and the result after the lease was returned.
     fn under_lease(
         &self,
         what: &str,

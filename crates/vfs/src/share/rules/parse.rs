@@ -15,12 +15,12 @@ pub(super) const OPTIONS: &str = "ro, rw, noaccess, root_squash, no_root_squash,
                                   no_all_squash, anonuid=N, anongid=N, secure, insecure, \
                                   sec=sys:none, xprtsec=none:tls:mtls";
 
-/// Finds out who is meant by a name.
+/// Resolves the names of clients.
 pub trait Lookup {
     /// Addresses of a host.
     ///
     /// # Errors
-    /// What the resolver says when there are none.
+    /// The error of the resolver if there are none.
     fn host(&self, name: &str) -> Result<Vec<IpAddr>, String>;
 
     /// The text of netgroup(5), for groups.
@@ -83,8 +83,8 @@ impl Rules {
         Self { rules: rules.into_iter().map(stronger).collect() }
     }
 
-    /// What they say to services whose users sign in: the same clients go as far over the same
-    /// transports; who they are is not settled by their address.
+    /// The rules for services with sign-in: the same access and transports for the same clients,
+    /// without an identity that depends on the address.
     #[must_use]
     pub fn for_signed_in(&self) -> Self {
         Self { rules: self.rules.iter().map(Rule::for_signed_in).collect() }
@@ -108,7 +108,7 @@ impl Rule {
         Ok(Self { who: who(client, lookup)?, grant: grant(options)?, text: owned(client, options) })
     }
 
-    /// Reads a rule of a service whose users sign in: `CLIENT(ro)`, `CLIENT(rw)`, `CLIENT(none)`.
+    /// Parses a rule of a service with sign-in: `CLIENT(ro)`, `CLIENT(rw)`, `CLIENT(none)`.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -119,13 +119,13 @@ impl Rule {
         Ok(Self { who: who(client, lookup)?, grant, text: owned(client, word) })
     }
 
-    /// What holds for everybody.
+    /// A rule for all clients.
     pub fn everybody(access: Access) -> Self {
         let grant = Grant { access, ..Grant::ALL };
         Self { who: Who::Everyone, grant, text: owned("*", word(access)) }
     }
 
-    /// The same for services whose users sign in: how far they go and over what, but not as whom.
+    /// The same for services with sign-in: access and transport, without squashing.
     fn for_signed_in(&self) -> Self {
         let Grant { access, transport, .. } = self.grant;
         let over = match transport {
@@ -248,7 +248,7 @@ fn host_nets(host: &str, lookup: &dyn Lookup) -> Result<Vec<Net>, RuleError> {
 }
 
 /// The hosts of a group in the text of netgroup(5): `NAME (HOST,USER,DOMAIN) OTHERGROUP …`, a
-/// backslash at the end of a line goes on with it in the next.
+/// backslash at the end of a line continues it on the next.
 ///
 /// # Errors
 /// There is no such group, it is nested too deep, or has too many hosts.

@@ -1,4 +1,4 @@
-//! Tables: who fits which rule, what an option means, whose identity is replaced, what is refused.
+//! Tables: clients that match a rule, the meaning of options, squashed identities, refused input.
 
 use super::*;
 
@@ -119,7 +119,7 @@ fn a_weaker_transport_than_the_rule_asks_for_gets_nothing() {
         }
     }
     assert_eq!(rules("*(rw,xprtsec=tls)").grant(ip("::1"), 1).access, Access::None);
-    // Whom another rule refuses is not told that TLS would help.
+    // A client that another rule refuses gets no hint that TLS would help.
     assert!(!over("noaccess,xprtsec=tls", Transport::Plain).too_weak);
     assert_eq!(rules("::1(ro,xprtsec=mtls)\n*(xprtsec=tls)").transport(), Transport::Mtls);
 }
@@ -140,7 +140,7 @@ fn a_rule_that_names_flavours_takes_no_other() {
         }
     }
     assert_eq!(Flavors::ALL.numbers().collect::<Vec<_>>(), [1, 0]);
-    // Whom another rule refuses is not told that a flavour would help.
+    // A client that another rule refuses gets no hint that a flavour would help.
     let refused = rules("*(noaccess,sec=sys)").grant(ip("::1"), 5000);
     assert!(!refused.with(Flavor::None).too_weak);
 }
