@@ -1,7 +1,7 @@
 //! Log-linear buckets: four to each power of two, so that a range is at most 25 % wide.
 //!
-//! One scale serves latency (nanoseconds), size and offset (bytes); the recorder, the store, the
-//! heat map and the load reports all use it, so their figures can be laid side by side.
+//! One scale serves latency (nanoseconds), size and offset (bytes); the recorder, the store, heat
+//! maps and the load reports all use it, so their figures can be laid side by side.
 
 /// Linear steps within each power of two.
 pub const STEPS: u32 = 4;

@@ -56,20 +56,20 @@ impl Failure {
         &self.hint
     }
 
-    /// Tells the user.
+    /// Prints it to standard error, and adds it to the log.
     pub fn tell(&self) {
         let mut text = format!("plimsoll: cannot {}: {}\n", self.tried, self.failed);
         if !self.hint.is_empty() {
             text += &format!("  {}\n", self.hint);
         }
         let text = visible_lines(&text);
-        // Without a standard error there is nobody to tell.
+        // Without a standard error it is only in the log.
         let _ = std::io::stderr().write_all(text.as_bytes());
         let line = text.trim_end().trim_start_matches("plimsoll: ");
         log::keep("server", Level::Error, line);
     }
 
-    /// Tells the user, and is the exit code.
+    /// Prints it, and returns the exit code.
     pub fn report(self) -> ExitCode {
         self.tell();
         ExitCode::from(self.code)
@@ -91,7 +91,7 @@ impl<T, E: Error> OrFailure<T> for Result<T, E> {
     }
 }
 
-/// A file of text that has so many bytes at most; `hint` says what to name instead of a longer one.
+/// Reads a text file of at most `most` bytes; `hint` names what to use instead of a longer one.
 ///
 /// # Errors
 /// It is longer, or cannot be read.

@@ -1,6 +1,7 @@
 //! The ground floor: time and randomness as traits, named limits, histogram buckets, byte pools.
 //!
-//! Everything else may import this room; it imports nothing of ours and knows nothing of storage.
+//! Every other crate may import this one; it imports none of the workspace and knows nothing of
+//! storage.
 //!
 //! - [`claim`]: marks on files of logical units, for programs on this machine.
 //! - [`clock`]: where time comes from ([`clock::Clock`]), and the cheap stamps of the request path.
@@ -13,10 +14,10 @@
 //! - [`buckets`]: log-linear buckets, shared by heat maps, reports and the recorder.
 //! - [`local_time`]: points of time as people write them, in the time zone of this machine.
 //! - [`lock_order`]: mutexes with a rank, taken in a stated order.
-//! - [`log`]: what the server tells people while it runs.
+//! - [`log`]: the log of the running server.
 //! - [`memory`]: what was freed goes back to the system.
 //! - [`node`]: how rooms declare the nodes of the one tree of administration.
-//! - [`peer`]: whom an address stands for.
+//! - [`peer`]: the site that an address stands for.
 //! - [`permits`]: permits for connections, with a part for each client.
 //! - [`refusals`]: requests refused at limits, by limit.
 //! - [`tally`]: counts and permits for each address. [`throttle`]: waits after wrong passwords.

@@ -147,7 +147,7 @@ fn parse_time_of_day(text: &str) -> Option<i64> {
     }
 }
 
-/// A number of at most so many digits, and nothing else.
+/// A number of at most `digits_max` digits, and nothing else.
 fn parse_number(text: &str, digits_max: usize) -> Option<i64> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number && text.len() <= digits_max { text.parse().ok() } else { None }

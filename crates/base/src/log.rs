@@ -1,8 +1,8 @@
-//! What the server tells people while it runs: on standard error, and kept for the API's log page.
+//! The log of the running server: on standard error, and retained for the API's log page.
 //!
-//! Not for the request path: nothing is told per operation. What is kept is bounded; a line that
-//! was pushed out is counted by the gap in the numbers. How much is told is set for each service
-//! while it runs.
+//! Not for the request path: nothing is logged per operation. What is retained is bounded; a line
+//! that was pushed out is counted by the gap in the numbers. The log level of each service can be
+//! set while it runs.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -31,10 +31,10 @@ pub enum Level {
 }
 
 impl Level {
-    /// From the least to the most that is told.
+    /// From the least to the most verbose.
     pub const ALL: [Self; 4] = [Self::Error, Self::Warning, Self::Info, Self::Debug];
 
-    /// As values of a property: how much is told at each.
+    /// As values of a property: what is logged at each.
     pub const CHOICES: &'static [(&'static str, &'static str)] = &[
         ("error", "failures only"),
         ("warning", "failures and degraded conditions"),
@@ -60,11 +60,11 @@ pub struct Line {
     pub number: u64,
     /// Nanoseconds since the epoch.
     pub when_ns: u64,
-    /// Who tells it: `nfs`, `administration`, `server`, …
+    /// The service that logs it: `nfs`, `administration`, `server`, …
     pub service: &'static str,
-    /// How much it matters.
+    /// Its level.
     pub level: Level,
-    /// What it tells.
+    /// The message.
     pub text: String,
 }
 
@@ -75,9 +75,9 @@ pub struct Wanted<'a> {
     pub after: u64,
     /// Of this service, or of all.
     pub service: Option<&'a str>,
-    /// Those that matter at least so much.
+    /// Those of at least this level.
     pub level: Level,
-    /// The newest so many of them.
+    /// At most this many, the newest.
     pub limit: usize,
 }
 
@@ -101,7 +101,7 @@ struct Kept {
 static KEPT: Mutex<Kept> =
     Mutex::new(Kept { lines: VecDeque::new(), told: 0, levels: Vec::new(), level: Level::Info });
 
-/// The most that any service tells, so that what nobody wants costs no lock.
+/// The most verbose level of all services, so that a discarded line costs no lock.
 static MOST: AtomicU8 = AtomicU8::new(Level::Info as u8);
 
 fn kept() -> MutexGuard<'static, Kept> {
@@ -115,7 +115,7 @@ impl Kept {
     }
 }
 
-/// How much a service tells from now on; without a name, all that have no level of their own.
+/// Sets the log level of a service; without a name, of all that have no level of their own.
 pub fn set_level(service: Option<&'static str>, level: Level) {
     let mut kept = kept();
     match service {
@@ -129,12 +129,12 @@ pub fn set_level(service: Option<&'static str>, level: Level) {
     MOST.store(most.unwrap_or(level).max(kept.level) as u8, Ordering::Relaxed);
 }
 
-/// Whether a service tells what matters so much.
+/// Whether a service logs lines of this level.
 pub fn wants(service: &str, level: Level) -> bool {
     level as u8 <= MOST.load(Ordering::Relaxed) && level <= kept().level_of(service)
 }
 
-/// Tells something: on standard error after `plimsoll: `, and to who reads the log.
+/// Logs a line: on standard error after `plimsoll: `, and for readers of the log.
 pub fn tell(service: &'static str, level: Level, text: &str) {
     if wants(service, level) {
         let text = line(text);
@@ -181,8 +181,7 @@ pub fn newest() -> u64 {
     kept().told
 }
 
-/// Tells what people want to know afterwards, in the form of `format!`:
-/// `tell!("nfs", "{peer} has gone")`.
+/// Logs a normal event, in the form of `format!`: `tell!("nfs", "{peer} has gone")`.
 #[macro_export]
 macro_rules! tell {
     ($service:expr, $($text:tt)*) => {
@@ -190,7 +189,7 @@ macro_rules! tell {
     };
 }
 
-/// Tells that something does not work.
+/// Logs a failure.
 #[macro_export]
 macro_rules! error {
     ($service:expr, $($text:tt)*) => {
@@ -198,7 +197,7 @@ macro_rules! error {
     };
 }
 
-/// Tells that something works in part, or soon will not.
+/// Logs a degraded condition, or one that is imminent.
 #[macro_export]
 macro_rules! warning {
     ($service:expr, $($text:tt)*) => {
@@ -206,7 +205,7 @@ macro_rules! warning {
     };
 }
 
-/// Tells what helps to find a fault. Costs next to nothing where nobody wants it.
+/// Logs details for troubleshooting. Costs next to nothing where that level is off.
 #[macro_export]
 macro_rules! debug {
     ($service:expr, $($text:tt)*) => {

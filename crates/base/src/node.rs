@@ -35,7 +35,7 @@ pub struct Context {
     pub items: Option<&'static Items>,
     /// The permission that reading (`SCOPE:read`) and changing (`SCOPE:change`) it takes.
     pub scope: &'static str,
-    /// Statistics that tell of it, as `nfs3.ops[client]`.
+    /// Statistics about it, as `nfs3.ops[client]`.
     pub statistics: &'static [&'static str],
 }
 
@@ -48,22 +48,22 @@ pub struct Items {
     pub plural: &'static str,
     /// The form of their names.
     pub key: &'static Kind,
-    /// At most so many in one context.
+    /// Most items in one context.
     pub max: usize,
     /// What each of them is like; its own name is not used.
     pub context: &'static Context,
-    /// Who makes them.
+    /// How they are made.
     pub origin: Origin,
     /// Those that are always there and cannot be destroyed.
     pub fixed: &'static [&'static str],
 }
 
-/// Who makes items.
+/// How items are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Users, in the configuration.
+    /// By users, in the configuration.
     Configured,
-    /// The running server: sessions, clients. They are in no configuration.
+    /// By the running server: sessions, clients. They are in no configuration.
     Live,
 }
 
@@ -90,9 +90,9 @@ pub struct Property {
     pub required: bool,
     /// When a change takes effect.
     pub effect: Effect,
-    /// Whether only who may change everything may set it: it decides who others are taken for.
+    /// Whether only users with the permission `*` may set it: it lets its owner act as other users.
     pub guarded: bool,
-    /// Path of the node whose items its values are names of; empty if they are no such names.
+    /// Path of the node with the items that its values name; empty if they name none.
     pub items_of: &'static str,
     /// Of what use it is only with some values of another property of its node. Without them it is
     /// not required either.
@@ -140,7 +140,7 @@ pub enum Default {
 pub enum Role {
     /// It can be set and unset.
     Setting,
-    /// It can only be seen; the running server tells it.
+    /// It can only be seen; the running server reports it.
     State,
     /// It can be set and unset, never seen.
     Secret,
@@ -172,8 +172,8 @@ pub struct Action {
     pub parameters: &'static [Property],
     /// Whether people are asked before.
     pub destructive: bool,
-    /// Whether it only shows something: who may see the node may do it, and it is not written
-    /// down.
+    /// Whether it only shows something: read permission for the node is enough, and it is not in
+    /// the audit log.
     pub reads: bool,
     /// What it answers, one sentence.
     pub result: &'static str,
@@ -192,7 +192,7 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{above} has no {segment:?}")]
 pub struct NoSuchNode {
-    /// The last node that is there.
+    /// The last node that exists.
     pub above: Path,
     /// What it does not have.
     pub segment: String,
@@ -203,7 +203,7 @@ impl Context {
     /// of their keys: whether there is one is not known here.
     ///
     /// # Errors
-    /// Tells where the path ends.
+    /// Reports where the path ends.
     pub fn find(&'static self, path: &Path) -> Result<Place, NoSuchNode> {
         let mut place = Place { context: self, item: None };
         for (depth, segment) in path.segments().iter().enumerate() {
@@ -242,7 +242,7 @@ impl Property {
         self.role != Role::State
     }
 
-    /// Whether it is of use at a node whose properties have these values.
+    /// Whether it is of use at a node with properties that have these values.
     pub fn applies(&self, value: impl Fn(&str) -> Option<Value>) -> bool {
         self.only_if.is_none_or(|Condition { property, values }| {
             value(property).is_some_and(|now| values.iter().any(|one| now.as_text() == Some(one)))

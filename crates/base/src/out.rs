@@ -17,8 +17,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes to standard output; whether anybody still reads there. For what has more to do than to
-/// say something.
+/// Writes to standard output; returns whether it is still being read. For commands that do more
+/// than print.
 ///
 /// # Errors
 /// It cannot be written.

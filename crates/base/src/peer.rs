@@ -1,5 +1,5 @@
-//! Whom an address stands for, where peers are told apart to share something out among them; and
-//! what a peer calls this host.
+//! The site that an address stands for, where peers share a limited resource; and the name by which
+//! a peer calls this host.
 
 use std::net::{IpAddr, Ipv6Addr};
 

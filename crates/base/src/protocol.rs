@@ -87,8 +87,8 @@ struct ProtocolRow {
 }
 
 table! {
-    /// A protocol, whose operations are counted in a group of statistics. The number is that of
-    /// the records in the flight recorder.
+    /// A protocol, with a group of statistics for its operations. The number is that of the records
+    /// in the flight recorder.
     pub enum Protocol: ProtocolRow {
         /// NFS version 3 (RFC 1813).
         Nfs3 = 1 => ProtocolRow {
@@ -225,12 +225,12 @@ impl Protocol {
     }
 }
 
-/// How a share states who may use it over a service.
+/// How a share states which clients or users may use it over a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShareMode {
     /// By export rules for hosts, with a mapping of users (exports(5)).
     Export,
-    /// By the right of users who have signed in, narrowed for hosts.
+    /// By the rights of users that have signed in, restricted for hosts.
     SignIn,
 }
 
@@ -242,19 +242,20 @@ struct ServiceRow {
     title: &'static str,
     /// The protocol of its clients' opens and locks, and of their operations on files.
     protocol: Protocol,
-    /// How shares state who may use them over it; `None` for a service that serves no shares.
+    /// How shares state which clients or users may use them over it; `None` for a service without
+    /// shares.
     shares: Option<ShareMode>,
     /// Property of a share with its exceptions, and the title of that property.
     exceptions: (&'static str, &'static str),
     /// Statistic of its open connections.
     connections: &'static str,
-    /// Statistics of sign-ins that succeeded and failed; for services whose users sign in.
+    /// Statistics of sign-ins that succeeded and failed; for services with sign-in.
     sign_ins: [&'static str; 2],
     /// Its ports, the first one always open.
     ports: &'static [Port],
 }
 
-/// A row whose names are made of the id and the title.
+/// A row with names made of the id and the title.
 macro_rules! service {
     ($id:literal, $title:literal, $protocol:expr, $shares:expr, $ports:expr) => {
         ServiceRow {
@@ -308,7 +309,7 @@ impl Service {
     pub const SHARING: [Self; count(None)] = select(None);
     /// Those of them that are used under export rules for hosts.
     pub const EXPORTING: [Self; count(Some(ShareMode::Export))] = select(Some(ShareMode::Export));
-    /// Those of them whose users sign in.
+    /// Those of them with sign-in.
     pub const SIGN_IN: [Self; count(Some(ShareMode::SignIn))] = select(Some(ShareMode::SignIn));
 
     /// Its name everywhere: node, setting of shares, service of log lines.
@@ -326,7 +327,8 @@ impl Service {
         self.row().protocol
     }
 
-    /// How shares state who may use them over it; `None` for a service that serves no shares.
+    /// How shares state which clients or users may use them over it; `None` for a service without
+    /// shares.
     pub const fn shares(self) -> Option<ShareMode> {
         self.row().shares
     }
@@ -399,17 +401,17 @@ struct SchemeRow {
     name: &'static str,
     /// Its name for people.
     title: &'static str,
-    /// The protocol that is spoken.
+    /// Its protocol.
     protocol: Protocol,
     /// Its port unless a URL has one.
     port: Port,
-    /// The scheme whose listener serves it: itself, or the one that it is asked for at.
+    /// The scheme of the listener that serves it: itself, or the one that it is requested through.
     listener: &'static str,
-    /// Whether nobody on the way can read along.
+    /// Whether it is protected against eavesdropping.
     is_secure: bool,
     /// The same without TLS, if this is one with it.
     plain: Option<Scheme>,
-    /// What it means in the log of transfers; `None` if the log does not tell it from another.
+    /// What it means in the transfer log; `None` if the log does not distinguish it from another.
     logged: Option<&'static str>,
 }
 
@@ -497,7 +499,7 @@ table! {
 }
 
 impl Scheme {
-    /// Those that the log of transfers tells from one another.
+    /// Those that the transfer log distinguishes.
     pub const LOGGED: [Self; logged_count()] = {
         let mut logged = [Self::ALL[0]; logged_count()];
         let (mut at, mut found) = (0, 0);
@@ -540,7 +542,7 @@ impl Scheme {
         Self::ALL.into_iter().find(|scheme| scheme.name() == name)
     }
 
-    /// The protocol that is spoken.
+    /// Its protocol.
     pub const fn protocol(self) -> Protocol {
         self.row().protocol
     }
@@ -555,12 +557,12 @@ impl Scheme {
         self.row().port.number
     }
 
-    /// The scheme whose listener serves it: itself, or the one that it is asked for at.
+    /// The scheme of the listener that serves it: itself, or the one that it is requested through.
     pub const fn listener(self) -> &'static str {
         self.row().listener
     }
 
-    /// Whether nobody on the way can read along.
+    /// Whether it is protected against eavesdropping.
     pub const fn is_secure(self) -> bool {
         self.row().is_secure
     }

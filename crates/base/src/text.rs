@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::str::FromStr;
 
-/// What besides letters and digits never needs an escape in a URL (RFC 3986 §2.3, unreserved).
+/// Characters other than letters and digits that never need an escape in a URL (RFC 3986 §2.3,
+/// unreserved).
 pub const UNRESERVED: &[u8] = b"-._~";
 
 /// Two digits for each byte, in small letters.
@@ -38,7 +39,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     escape(text, |c| c == '\n' || is_hidden(c))
 }
 
-/// The same for text of many lines, whose ends (LF, or CR LF as in CSV) and tabs are our own.
+/// The same for text of many lines; their ends (LF, or CR LF as in CSV) and tabs stay.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     let line = |text| escape(text, |c| c != '\n' && c != '\t' && is_hidden(c));
     if !text.contains("\r\n") {

@@ -1,9 +1,10 @@
-//! The patience with wrong passwords, by address and by name.
+//! Throttling after wrong passwords, by address and by name.
 //!
 //! A pure state machine: monotonic nanoseconds are handed in, every table is bounded. An address
 //! soon waits, a second and then twice as long each time. A name that is tried from many addresses
-//! waits too, but not at addresses from which its owner has signed in before: who knows a name
-//! must not be able to lock its owner out. Names that do not exist are treated like those that do.
+//! waits too, but not at addresses from which its owner has signed in before: a client that knows a
+//! name must not be able to lock its owner out. Names that do not exist are treated like those that
+//! do.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -89,7 +90,7 @@ impl Throttle {
     }
 }
 
-/// A name as it is remembered. Names that nobody can have share one entry.
+/// A name as it is remembered. Names that are too long for any user share one entry.
 fn kept(name: &str) -> String {
     if name.len() > USER_NAME_MAX { String::new() } else { name.to_owned() }
 }

@@ -12,7 +12,7 @@ pub const ADMIN_CONNECTIONS_MAX: usize = 256;
 /// never takes the places of all others, and dozens of browsers behind one proxy still fit.
 pub const ADMIN_CONNECTIONS_CLIENT_MAX: usize = 128;
 /// Connections of the local socket at once. They are limited apart from those of the network, so
-/// that whoever administers on the machine itself is never locked out from there.
+/// that clients of the network can never lock out an administrator on this host.
 pub const ADMIN_LOCAL_CONNECTIONS_MAX: usize = 64;
 /// Time a client has for the TLS handshake, and then for each request head.
 pub const ADMIN_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -67,16 +67,16 @@ pub const SIGN_IN_FREE_FAILURES: u32 = 5;
 pub const SIGN_IN_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Wrong passwords are forgotten after this time.
 pub const SIGN_IN_MEMORY: Duration = Duration::from_secs(15 * 60);
-/// Peers whose wrong passwords are remembered; the oldest makes room.
+/// Peers with wrong passwords that are remembered; the oldest is evicted.
 pub const SIGN_IN_PEERS_MAX: usize = 1_024;
 /// Sign-ins at the password hash or waiting for it (one at a time: it costs 19 MiB and some 20 ms).
 pub const SIGN_IN_WAITING_MAX: usize = 64;
 /// The same of one address, so that eight addresses must flood before others get 503.
 pub const SIGN_IN_WAITING_CLIENT_MAX: usize = SIGN_IN_WAITING_MAX / 8;
 
-/// How long a user who was let in is not looked up again in the files of this machine's accounts:
-/// passwd(5) and group(5) change rarely, and each piece of a transfer asks. What is configured is
-/// looked at each time.
+/// How long a signed-in user is not looked up again in the account files of this host: passwd(5)
+/// and group(5) change rarely, and each piece of a transfer checks. The configuration is checked
+/// each time.
 pub const ACCOUNT_FILES_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest user name, in bytes.
 pub const USER_NAME_MAX: usize = 64;
@@ -91,8 +91,8 @@ pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const CLIENT_START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between two attempts to connect to it.
 pub const CLIENT_START_LOOK: Duration = Duration::from_millis(20);
-/// How long a command waits for one address of a server to take the connection: a lost network is
-/// told before anybody thinks that the command hangs.
+/// How long a command waits for one address of a server to accept the connection: a lost network is
+/// reported before the command seems to hang.
 pub const CLIENT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 // --- the context shell ---------------------------------------------------------------------------
@@ -129,7 +129,7 @@ pub const AUDIT_VALUE_MAX: usize = 1_000;
 pub const TRANSFER_LOG_FILE_BYTES: u64 = 8 << 20;
 /// Bytes of the log of transfers that are kept unless it is set otherwise: some 200,000 transfers.
 pub const TRANSFER_LOG_BYTES: u64 = 64 << 20;
-/// Most that can be set: who wants years of it has a collector of logs.
+/// Most that can be set: sites that need years of it have a log collector.
 pub const TRANSFER_LOG_BYTES_MAX: u64 = 1 << 30;
 /// Ended transfers that wait to be written, some 300 bytes each: those of half a second at the
 /// fastest that small files go. More are dropped and counted.
@@ -164,37 +164,37 @@ pub const COMMENT_MAX: usize = 500;
 pub const SHARE_DRAIN_MAX: Duration = Duration::from_secs(5);
 /// How often it looks.
 pub const SHARE_DRAIN_STEP: Duration = Duration::from_millis(1);
-/// How often the directories of shares are looked at: who serves another one than is meant does so
-/// no longer than about that.
+/// How often the directories of shares are checked: a share that serves another one than configured
+/// does so no longer than about that.
 pub const SHARE_LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long the look at all of them may take before another thread continues behind the share that
+/// How long the check of all of them may take before another thread continues after the share that
 /// takes so long: its file system does not respond.
 pub const SHARE_LOOK_TIME_MAX: Duration = Duration::from_millis(500);
-/// Threads that look, at most: so many shares may be on file systems that do not respond before the
-/// others are not looked at either.
+/// Threads that check, at most: this many shares may be on file systems that do not respond before
+/// the others are not checked either.
 pub const SHARE_LOOK_THREADS_MAX: usize = 64;
-/// Projects: people tell them apart by name.
+/// Projects: users distinguish them by name.
 pub const PROJECTS_MAX: usize = 256;
 
 /// Wrong passwords for one name, from all addresses together, before addresses that have not
 /// signed in to it must wait: well above what one person mistypes.
 pub const SIGN_IN_NAME_FREE_FAILURES: u32 = 20;
-/// The longest wait for a name: short, because whoever knows a name can cause it.
+/// The longest wait for a name: short, because any client that knows a name can cause it.
 pub const SIGN_IN_NAME_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Names whose wrong passwords are remembered, existing or not; the oldest makes room.
+/// Names with wrong passwords that are remembered, existing or not; the oldest is evicted.
 pub const SIGN_IN_NAMES_MAX: usize = 1_024;
 /// Pairs of name and address that have signed in and so do not wait for the name's sake.
 pub const SIGN_IN_KNOWN_MAX: usize = 4_096;
 /// How long such a pair is remembered: people come back to the same desk within a month.
 pub const SIGN_IN_KNOWN_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Bounds of the time without a request after which a session ends, as an administrator may set
-/// it: below a minute nobody could read a page.
+/// Bounds of the time without a request after which a session ends, as an administrator may set it:
+/// less than a minute is too short to read a page.
 pub const SESSION_IDLE_RANGE_S: (u64, u64) = (60, 30 * 24 * 3600);
 /// Bounds of the age at which a session ends: a day's work to a year.
 pub const SESSION_AGE_RANGE_S: (u64, u64) = (300, 365 * 24 * 3600);
 /// Local users at once: what a file of some megabytes holds; larger sites have a directory.
 pub const USERS_MAX: usize = 10_000;
-/// Roles at once: more than anybody can tell apart.
+/// Roles at once: more than an administrator can distinguish.
 pub const ROLES_MAX: usize = 200;
 /// Permissions of one role: each scope twice, with room.
 pub const ROLE_PERMISSIONS_MAX: usize = 64;
@@ -205,7 +205,8 @@ pub const USER_ROLES_MAX: usize = 32;
 pub const USER_GROUPS_MAX: usize = 1_024;
 /// Longest home directory of a user within the shares, in bytes.
 pub const USER_HOME_MAX: usize = 4_096;
-/// Keys whose certificates of SFTP users are believed: one for each site, and their successors.
+/// CA keys that are trusted for certificates of SFTP users: one for each site, and their
+/// successors.
 pub const SFTP_AUTHORITIES_MAX: usize = 32;
 /// SSH public keys of one user.
 pub const USER_SSH_KEYS_MAX: usize = 32;
@@ -216,13 +217,13 @@ pub const FULL_NAME_MAX: usize = 256;
 /// Longest SSH public key of a user, in bytes: RSA with 16384 bits takes some 2.8 KB.
 pub const SSH_KEY_MAX: usize = 8_192;
 /// Shortest password that a user may be given, in characters: NIST SP 800-63B §3.1.1.2 has 8 for
-/// one of several factors, and sign-ins are slowed down besides.
+/// one of several factors, and sign-ins are slowed down as well.
 pub const PASSWORD_MIN: usize = 8;
 /// Passwords that are checked at once, in 19 MiB each, which stay: a check keeps a core busy for
-/// some 20 ms, and whoever tries passwords is to leave cores to those who work.
+/// some 20 ms, and password guessing is to leave cores to other requests.
 pub const PASSWORD_CHECKS_MAX: usize = 2;
-/// Shortest secret of an API token that may be brought along, in characters: it is kept as a plain
-/// digest, which only what nobody can guess survives.
+/// Shortest secret of an API token that may be supplied, in characters: it is stored as a plain
+/// digest, which is safe only for secrets that cannot be guessed.
 pub const TOKEN_MIN: usize = 32;
 /// Bytes of the name of a share or project: a name of a file, so that a share can be a directory's.
 pub const SHARE_NAME_MAX: usize = 255;
@@ -281,9 +282,9 @@ pub const ALERT_TIME_MAX_S: u64 = 7 * 24 * 3600;
 pub const ALERT_RECENT_MAX: usize = 200;
 /// Addresses that one alert mails to.
 pub const ALERT_MAIL_MAX: usize = 16;
-/// Messages waiting for one kind of delivery; the oldest makes room, and its alert says so.
+/// Messages waiting for one kind of delivery; the oldest is dropped, which its alert reports.
 pub const ALERT_QUEUE_MAX: usize = 256;
-/// How often a message is tried before it is given up.
+/// How often a message is tried before it is dropped.
 pub const ALERT_ATTEMPTS_MAX: u32 = 5;
 /// The wait before the second attempt; each further one is four times as long (5, 20, 80, 320 s).
 pub const ALERT_RETRY: Duration = Duration::from_secs(5);
@@ -298,19 +299,19 @@ pub const ALERT_TEXT_MAX: usize = 2_048;
 /// Bytes of a syslog message: what every receiver should take (RFC 5424 §6.1).
 pub const SYSLOG_MESSAGE_MAX: usize = 2_048;
 /// Free bytes on the file system of the state directory below which it is nearly full: minutes of
-/// statistics on a busy server, and room for what must be written down.
+/// statistics on a busy server, and space for what must be recorded.
 pub const STATE_SPACE_LOW: u64 = 256 << 20;
-/// Days before its end at which an alert tells of a certificate if nobody says how many: enough to
-/// have another one made by hand.
+/// Days before its end at which an alert fires for a certificate, by default: enough to have
+/// another one made by hand.
 pub const ALERT_CERTIFICATE_DAYS: i64 = 14;
-/// Datasets that are kept beside what is kept anyway, ended ones included: each costs a look
-/// through the flight recorder every second, milliseconds at full load.
+/// Datasets in addition to the standard statistics, ended ones included: each costs a pass through
+/// the flight recorder every second, milliseconds at full load.
 pub const KEPT_DATASETS_MAX: usize = 8;
-/// How long such a dataset is kept by the second at most, in seconds: a week.
+/// Longest retention of such a dataset at one-second resolution, in seconds: a week.
 pub const KEPT_FOR_MAX_S: u64 = 7 * 86_400;
-/// How long it is if nobody says: a day, so that the morning shows the night.
+/// Its default: a day, so that the morning shows the night.
 pub const KEPT_FOR_DEFAULT_S: u64 = 86_400;
-/// Bytes of the file that lists them; more is none of ours.
+/// Largest file that lists them, in bytes; a longer one is not Plimsoll's.
 pub const KEPT_FILE_MAX: u64 = 1 << 20;
 /// Saved worksheets at once.
 pub const WORKSHEETS_MAX: usize = 1_000;
@@ -325,9 +326,9 @@ pub const LAB_QUEUE_MAX: usize = 16;
 pub const LAB_RUNS_KEPT: usize = 100;
 /// Bytes that results of the lab may take in the state directory: a hundred large ones.
 pub const LAB_BYTES_KEPT: u64 = 256 << 20;
-/// Jobs that users may add: more than anybody can tell apart.
+/// Jobs that users may add: more than a user can distinguish.
 pub const LAB_JOBS_MAX: usize = 200;
-/// Bytes of a job as text: the longest of ours has 1 KB.
+/// Bytes of a job as text: the longest built-in one has 1 KB.
 pub const LAB_JOB_BYTES_MAX: usize = 16 << 10;
 /// Steps of a job that runs through the server: at four seconds each some four minutes.
 pub const LAB_STEPS_MAX: usize = 64;
@@ -336,11 +337,11 @@ pub const LAB_STEPS_MAX: usize = 64;
 pub const LAB_SHOWN_BYTES_MAX: usize = 4 << 20;
 /// Client processes of a run that the server starts: each takes some 10 MB of its machine.
 pub const LAB_RUN_CLIENTS_MAX: u32 = 64;
-/// How long a run may take to end when it is told to, before its process is killed.
+/// How long a run may take to end after a request to stop, before its process is killed.
 pub const LAB_STOP_MAX: Duration = Duration::from_secs(5);
 /// How long removing what a run has left may take: files of some clients, one by one.
 pub const LAB_CLEAN_MAX: Duration = Duration::from_secs(60);
-/// Bytes of what a run's process said that are kept to tell why it failed.
+/// Bytes of the output of a run's process that are kept to report why it failed.
 pub const LAB_WORDS_MAX: usize = 4 << 10;
 
 // --- replication: runs of dsync by a schedule ----------------------------------------------------
@@ -353,8 +354,8 @@ pub const REPLICATION_RUNS_MAX: usize = 4;
 pub const REPLICATION_HISTORY_MAX: usize = 100;
 /// Results that its node shows: a screen full.
 pub const REPLICATION_SHOWN: usize = 20;
-/// Shortest time from one run to the next: starting ssh alone takes a part of a second, and who
-/// wants less wants another kind of replication.
+/// Shortest time from one run to the next: starting ssh alone takes a part of a second, and shorter
+/// times need another kind of replication.
 pub const REPLICATION_EVERY_MIN: u64 = 10;
 /// Longest: four weeks.
 pub const REPLICATION_EVERY_MAX: u64 = 28 * 86_400;
@@ -366,12 +367,12 @@ pub const REPLICATION_PLACE_MAX: usize = 4_096;
 pub const REPLICATION_KEY_MAX: usize = 16 << 10;
 /// Patterns of what is not carried.
 pub const REPLICATION_EXCLUDES_MAX: usize = 100;
-/// Bytes of one event of a run; the longest is that of a file whose path is as long as may be, in
-/// Base64 beside the text. What is longer is passed over.
+/// Bytes of one event of a run; the longest is that of a file with the longest path, in Base64 in
+/// addition to the text. Longer ones are skipped.
 pub const REPLICATION_EVENT_MAX: usize = 64 << 10;
-/// Bytes that are kept of what a run says of its failure, the last: some lines of ssh.
+/// Bytes that are kept of a run's error output, the last: some lines of ssh.
 pub const REPLICATION_SAID_MAX: usize = 4 << 10;
-/// Entries that could not be carried which a result names; it counts all.
+/// Entries that could not be copied which a result names; it counts all.
 pub const REPLICATION_FAILED_SHOWN: usize = 10;
 /// Characters of a reason.
 pub const REPLICATION_REASON_MAX: usize = 1_000;

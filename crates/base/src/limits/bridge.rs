@@ -10,14 +10,15 @@ pub const BRIDGE_PACKET_MAX: usize = 64 << 10;
 /// Smallest segment that a packet is cut into: below the smallest MSS that Linux takes (48), a
 /// packet of 64 KiB would be thousands.
 pub const BRIDGE_SEGMENT_MIN: usize = 48;
-/// Bytes that one direction may have under way. 10 Gbit/s at 400 ms; beyond it packets are dropped,
+/// Bytes that one direction may have in flight. 10 Gbit/s at 400 ms; beyond it packets are dropped,
 /// which spoils the run.
 pub const BRIDGE_FLIGHT_BYTES: u64 = 512 << 20;
-/// Pieces that one direction may have under way: each costs some hundred bytes beside its content.
+/// Pieces that one direction may have in flight: each costs some hundred bytes in addition to its
+/// content.
 pub const BRIDGE_FLIGHT_PIECES: usize = 1 << 20;
 /// Segments of one packet that follow each other within this time leave together, when the last one
-/// is due: at 1 Gbit/s 16 of them, at 50 Mbit/s each by itself. A fifth of the 1 ms that delay may
-/// be off by, and a system call for each segment would cost half a core at 1 Gbit/s.
+/// is due: at 1 Gbit/s 16 of them, at 50 Mbit/s each alone. A fifth of the 1 ms that delay may be
+/// off by, and a system call for each segment would cost half a core at 1 Gbit/s.
 pub const BRIDGE_TRAIN: Duration = Duration::from_micros(200);
 /// A direction looks at its clock at least so often, so that a thread that was not let run finds
 /// out, and how long. Costs below 1 % of a core.
@@ -47,9 +48,9 @@ pub const BRIDGE_RATE_MIN: u64 = 1_000;
 pub const BRIDGE_QUEUE_RTT_MIN: Duration = Duration::from_millis(20);
 /// The least that `queue=auto` gives: one packet of the kernel's, with all its segments, and a bit.
 pub const BRIDGE_QUEUE_MIN: u64 = 128 << 10;
-/// Longest line between a bridge and who changes it.
+/// Longest line between a bridge and the program that controls it.
 pub const BRIDGE_LINE_MAX: usize = 64 << 10;
-/// How long a bridge waits for the line of who has connected; it serves one at a time.
+/// How long a bridge waits for the line of a connected program; it serves one at a time.
 pub const BRIDGE_ASK_MAX: Duration = Duration::from_secs(2);
 /// Bridges that a server asks each second for its statistics: a machine has cores for a few.
 pub const BRIDGES_WATCHED_MAX: usize = 16;
@@ -61,14 +62,15 @@ pub const BRIDGE_NAME_MAX: usize = 15;
 
 // --- wire: frames between two hosts -----------------------------------------------------------
 
-/// Frames that may come out of order: those of 25 ms at 1 Gbit/s. An older one is refused, since
-/// nobody can tell whether it was there before.
+/// Frames that may come out of order: those of 25 ms at 1 Gbit/s. An older one is refused, since it
+/// may be a duplicate.
 pub const BRIDGE_REPLAY_WINDOW: u64 = 2_048;
 /// Largest frame on the way between two hosts: fits into an Ethernet packet with IPv6 and UDP.
 pub const BRIDGE_DATAGRAM_MAX: usize = 1_452;
-/// How often who calls says so until there is an answer, and both say that they are there.
+/// How often the calling side repeats its greeting until there is a reply, and both send a
+/// keepalive.
 pub const BRIDGE_CALL_EVERY: Duration = Duration::from_millis(250);
-/// A peer that says nothing for this long is called anew: a dozen signs of life were lost.
+/// A peer that sends nothing for this long is called again: a dozen keepalives were lost.
 pub const BRIDGE_SILENCE_MAX: Duration = Duration::from_secs(3);
 /// Frames that the kernel may keep for the end of a pair, in bytes; it gives what it may.
 pub const BRIDGE_SOCKET_BUFFER: usize = 8 << 20;
@@ -83,24 +85,24 @@ pub const SWEEP_CONNECTIONS_MAX: u32 = 64;
 pub const SWEEP_WINDOW_MIN: u64 = 64;
 /// Largest: what 512 MB of the source are at 1 Gbit/s, with room; the way holds little more.
 pub const SWEEP_WINDOW_MAX: u64 = 128 << 20;
-/// Bytes that a connection may always have under way: some packets of the largest kind.
+/// Bytes that a connection may always have in flight: some packets of the largest kind.
 pub const SWEEP_FLIGHT_MIN: u64 = 256 << 10;
 /// A point counts only after this long, ...
 pub const SWEEP_WARM: Duration = Duration::from_millis(300);
-/// ... so many round trips, in which TCP's window doubles from 14 KB to 64 MB, ...
+/// ... this many round trips, in which TCP's window doubles from 14 KB to 64 MB, ...
 pub const SWEEP_WARM_RTTS: f64 = 14.0;
-/// ... and so many blocks. It then counts for ...
+/// ... and this many blocks. It then counts for ...
 pub const SWEEP_WARM_BLOCKS: f64 = 2.0;
 /// ... this long, ...
 pub const SWEEP_MEASURED: Duration = Duration::from_secs(1);
-/// ... so many round trips, ...
+/// ... this many round trips, ...
 pub const SWEEP_RTTS: f64 = 8.0;
-/// ... and so many blocks.
+/// ... and this many blocks.
 pub const SWEEP_BLOCKS: f64 = 4.0;
 /// A folder for temporary files that is younger is not taken for left behind, whatever it looks
 /// like: making it and locking it are two steps.
 pub const LAB_FOLDER_YOUNG: Duration = Duration::from_secs(10);
-/// Round trips with nothing else under way by which the distance is measured, at least, ...
+/// Round trips with nothing else in flight by which the distance is measured, at least, ...
 pub const SWEEP_PROBES: u64 = 5;
 /// ... and for how long: short ones vary with what else the machine does.
 pub const SWEEP_PROBED: Duration = Duration::from_millis(300);
@@ -108,11 +110,11 @@ pub const SWEEP_PROBED: Duration = Duration::from_millis(300);
 pub const SWEEP_ATTEMPTS: u32 = 4;
 /// By how much, in percent, a point may be off the model before the sweep says that it is.
 pub const SWEEP_OFF_PERCENT: f64 = 10.0;
-/// Blocks of a file that an NFS client goes through again and again: files of all clients together
-/// stay in memory.
+/// Blocks of a file that an NFS client reads repeatedly: files of all clients together stay in
+/// memory.
 pub const SWEEP_FILE_BLOCKS: u64 = 4;
 /// How many times what the link carries in a point's time a file is that is fetched: it is sparse,
 /// and must not end before the point does, since the next one begins with some round trips.
 pub const SWEEP_FILE_TIMES: f64 = 2.0;
-/// The link of a point ends by itself after this long, should nobody end it.
+/// The link of a point ends automatically after this long, should nothing else end it.
 pub const SWEEP_LINK_MAX: Duration = Duration::from_secs(600);

@@ -39,31 +39,32 @@ pub const DSYNC_OWNER_MAX: usize = 256;
 // --- sync: streams for data -------------------------------------------------------------------
 
 /// Most streams of a run: 1 Gbit/s at a round trip of 200 ms is 25 MB, which some 16 streams hold
-/// with the 2 MB of window that Linux gives each by itself; more help where packets get lost. Each
+/// with the 2 MB of window that Linux gives each by default; more help where packets get lost. Each
 /// costs a thread and a socket at both sides.
 pub const DSYNC_STREAMS_MAX: usize = 64;
-/// How much faster it must have become for the number of streams to be doubled again, in percent:
-/// more than a rate varies by itself, less than what twice as many bring where they are the limit.
+/// By how much the rate must have increased for the number of streams to be doubled again, in
+/// percent: more than a rate varies anyway, less than what twice as many bring where they are the
+/// limit.
 pub const DSYNC_GROWTH_PERCENT: u64 = 25;
 /// Shortest time over which a rate is measured, in nanoseconds: long enough not to be noise.
 pub const DSYNC_GROWTH_NS: u64 = 200_000_000;
 /// Round trips over which a rate is measured: what a new stream brings is seen after one.
 pub const DSYNC_GROWTH_TRIPS: u64 = 2;
-/// Periods in which the rate does not rise by itself, whose mean is what so many streams carry:
-/// where windows open, or packets get lost, a single one says little.
+/// Periods without an increase of the rate; their mean is the rate of the current number of
+/// streams: where windows open, or packets get lost, a single period is not significant.
 pub const DSYNC_GROWTH_CALM: u64 = 2;
 /// Round trip from which a run begins with [`DSYNC_STREAMS_FAR`] streams, in nanoseconds: below it
 /// one stream has grown to 1 Gbit/s within the time over which the first rate is measured.
 pub const DSYNC_FAR_NS: u64 = 20_000_000;
-/// It then begins with a stream for each so many nanoseconds of it: TCP begins each with some ten
-/// packets and doubles that with each round trip, so four begin where one is after two of them, ...
+/// It then begins with one stream for each of this many nanoseconds of it: TCP begins each with
+/// some ten packets and doubles that with each round trip, so four begin where one is after two of
+/// them, ...
 pub const DSYNC_STREAM_EACH_NS: u64 = 5_000_000;
-/// ... and sixteen after four. More would hold all that a link of 10 Mbit/s has under way at 200 ms
-/// as they begin.
+/// ... and sixteen after four. More would fill a link of 10 Mbit/s at 200 ms as they begin.
 pub const DSYNC_STREAMS_FAR: usize = 16;
-/// A queue stands before the link when packets take so many percent longer than they did once, ...
+/// A queue stands before the link when packets take longer than the minimum by this percentage, ...
 pub const DSYNC_QUEUED_PERCENT: u64 = 25;
-/// ... and so many microseconds: less is what machines take.
+/// ... and by this many microseconds: less is caused by the hosts.
 pub const DSYNC_QUEUED_US: u64 = 2_000;
 /// Bytes of files that go over the control stream while streams for data have yet to come up, which
 /// takes three round trips. What it carries in these, beginning slowly as every connection, is some
@@ -73,44 +74,45 @@ pub const DSYNC_EARLY: u64 = 1 << 20;
 /// How long streams may keep a run waiting for them: three round trips of 300 ms. Then the control
 /// stream carries on, [`DSYNC_EARLY`] with each [`DSYNC_TICK`] in which all before it has left.
 pub const DSYNC_AWAITED: Duration = Duration::from_secs(1);
-/// How long a stream may take to come up. A firewall that drops what it does not like is found out
-/// after that time, and the run goes on over the one stream that it has.
+/// How long a stream may take to come up. A firewall that drops packets is detected after that
+/// time, and the run continues over the one stream that it has.
 pub const DSYNC_CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long a stranger at the port may take to shake hands and to show the token.
+/// How long an unknown peer at the port may take for the handshake and the token.
 pub const DSYNC_TOKEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections that have not shown the token yet: as many as a doubling brings at once. More are
 /// closed.
 pub const DSYNC_STREAMS_PENDING: usize = DSYNC_STREAMS_MAX;
 /// Frames that wait for a stream: 16 MiB at most.
 pub const DSYNC_BULK_QUEUE: usize = 64;
-/// Bytes in a stream's socket that were not sent yet, of which the kernel wants no more: what waits
-/// here goes to whichever stream is free.
+/// Unsent bytes in a stream's socket above which the kernel takes no more (TCP_NOTSENT_LOWAT):
+/// frames that wait in the process go to whichever stream is free.
 pub const DSYNC_NOTSENT: u32 = 512 << 10;
 /// Parts of one file that have come with gaps between them: what lies in the sockets of the most
 /// streams, in pieces of some KiB.
 pub const DSYNC_GAPS_MAX: usize = 128 << 10;
 
 /// Numbers of streams that a destination remembers, those that broke or never came up included:
-/// each way to the other side that is tried takes one.
+/// each attempt to reach the other side takes one.
 pub const DSYNC_STREAMS_EVER: usize = 4 * DSYNC_STREAMS_MAX;
-/// Bytes that were given to streams and were not told to have been taken: they are held to go
-/// another way if a stream breaks. 10 Gbit/s at a round trip of 200 ms; beyond it the source waits.
+/// Bytes that were given to streams and are not reported as taken: they are held to be sent over
+/// another stream if one breaks. 10 Gbit/s at a round trip of 200 ms; beyond it the source waits.
 pub const DSYNC_UNTAKEN: u64 = 256 << 20;
-/// Bytes taken from a stream after which that is told at once; less is told with the next tick.
+/// Bytes taken from a stream after which that is reported at once; less is reported with the next
+/// tick.
 pub const DSYNC_TAKEN_BYTES: u64 = 1 << 20;
-/// How often what was taken is told, and streams are looked after.
+/// How often taken bytes are reported, and streams are checked.
 pub const DSYNC_TICK: Duration = Duration::from_millis(250);
-/// How long a run waits before it begins again whose connection broke: an ssh that was restarted is
-/// there then. Twice as long each time after, ...
+/// How long a run waits before it reconnects after its connection broke: an ssh that was restarted
+/// accepts connections then. Twice as long each time after, ...
 pub const DSYNC_AGAIN_FIRST: Duration = Duration::from_secs(1);
-/// ... and at most so long: a minute's break ends unseen.
+/// ... and at most this long: an outage of a minute ends unnoticed.
 pub const DSYNC_AGAIN_LONGEST: Duration = Duration::from_secs(60);
 /// Exit code of ssh where it failed itself (ssh(1)), and not the program that it has started.
 pub const DSYNC_SSH_FAILED: i32 = 255;
-/// How long nothing of what a stream carries may be taken, while others go on, before it is given
-/// up: longer than TCP needs to find a way again that was lost for some seconds.
+/// How long nothing of what a stream carries may be taken, while others make progress, before it is
+/// abandoned: longer than TCP needs to recover a route that was lost for some seconds.
 pub const DSYNC_STREAM_PATIENCE: Duration = Duration::from_secs(20);
-/// So many times as long where no other stream goes on either: a disk may stand still for all.
+/// Factor of that time if no other stream makes progress either: a disk may stand still for all.
 pub const DSYNC_PATIENCE_ALONE: u32 = 6;
 
 // --- sync: what a run holds -------------------------------------------------------------------
@@ -132,14 +134,14 @@ pub const DSYNC_SHARE_BYTES: u64 = 512 << 20;
 pub const DSYNC_SHARE_BYTES_CLIENT_MAX: u64 = DSYNC_SHARE_BYTES / 4 * 3;
 /// Bytes by which a run takes its part of the memory of all runs: a lock for some thousand names.
 pub const DSYNC_RESERVE_STEP: u64 = 64 << 10;
-/// What holding a name takes beside its bytes.
+/// What holding a name takes in addition to its bytes.
 pub const DSYNC_NAME_OVERHEAD: u64 = 48;
 /// Files that are asked for and not yet whole: small files of 16 KiB fill 1 Gbit/s at a round trip
 /// of 200 ms with some 1 600 of them.
 pub const DSYNC_NEEDS_MAX: usize = 4_096;
-/// Of so many operations on files one is timed for what it waited, and counts for all: the clock
-/// of a thread costs as much as a small operation. A small file takes some ten: no divisor of that,
-/// so that each kind has its turn.
+/// One in this many operations on files is timed for its wait, and counts for all: the clock of a
+/// thread costs as much as a small operation. A small file takes some ten: not a multiple of this,
+/// so that each kind is timed in turn.
 pub const DSYNC_TIMED_EACH: u64 = 7;
 /// Threads that read files at the source, and that write them at the destination: enough to have
 /// a disk's queue filled, few enough for a small machine.
@@ -148,10 +150,10 @@ pub const DSYNC_THREADS: usize = 4;
 pub const DSYNC_WRITE_QUEUE: usize = 32;
 /// Frames that wait to be sent: the link is kept filled while a file is opened.
 pub const DSYNC_SEND_QUEUE: usize = 64;
-/// How long what is said waits for more, behind what was said last: far below the shortest round
-/// trip that matters, and long enough for what is to be said of tens of small files.
+/// How long messages wait for more after the last send: far below the shortest round trip that
+/// matters, and long enough for the messages about tens of small files.
 pub const DSYNC_GATHER: Duration = Duration::from_millis(1);
-/// How often it is looked meanwhile whether enough waits: half of [`DSYNC_SEND_QUEUE`].
+/// How often it is checked meanwhile whether enough wait: half of [`DSYNC_SEND_QUEUE`].
 pub const DSYNC_GATHER_LOOK: Duration = Duration::from_micros(250);
 /// Bytes of frames that go out in one write: small files leave many at a time.
 pub const DSYNC_SEND_BYTES: usize = 256 << 10;
@@ -173,8 +175,8 @@ pub const DSYNC_OWNER_ENTRY_MAX: usize = 4 << 20;
 pub const DSYNC_PACK_SAMPLE: usize = 8 << 10;
 /// Frames that must wait for the link before pieces are packed: then it is what limits the run.
 pub const DSYNC_PACK_WAIT: usize = DSYNC_BULK_QUEUE / 8;
-/// Files of several names that are remembered until all their names were seen; more are carried as
-/// files of their own, which is said.
+/// Files of several names that are remembered until all their names were found; more are copied as
+/// files of their own, which is reported.
 pub const DSYNC_LINKS_MAX: usize = 1_000_000;
 /// Entries below which a path may lie: more than any path of PATH_MAX has.
 pub const DSYNC_DEPTH_MAX: usize = super::PATH_MAX / 2;
@@ -182,29 +184,31 @@ pub const DSYNC_DEPTH_MAX: usize = super::PATH_MAX / 2;
 pub const DSYNC_SHARE_RUNS: usize = 16;
 /// The same of one address: a quarter is left to others.
 pub const DSYNC_SHARE_RUNS_CLIENT_MAX: usize = DSYNC_SHARE_RUNS / 4 * 3;
-/// Operations of a run that wait to be written down by the core of its connection.
+/// Operations of a run that wait to be recorded by the core of its connection.
 pub const DSYNC_RECORDS: usize = 1_024;
 /// Bytes that go from a run to its channel at once.
 pub const DSYNC_SHARE_PIPE: usize = 64 << 10;
 /// Nanoseconds between two reports of progress.
 pub const DSYNC_PROGRESS_NS: u64 = 250_000_000;
-/// Nanoseconds over which a rate is told: long enough to be read, short enough to be true.
+/// Nanoseconds over which a displayed rate is measured: long enough to be read, short enough to be
+/// true.
 pub const DSYNC_RATE_NS: u64 = 2_000_000_000;
-/// Pause of a source whose rate is limited, at most at once: short enough for an even stream.
+/// Longest single pause of a source with a limited rate: short enough for an even stream.
 pub const DSYNC_PAUSE_NS: u64 = 100_000_000;
 /// Size from which a changed file is sent by differences: below it, sums and answers cost as much
 /// as the file.
 pub const DSYNC_DELTA_MIN: u64 = 64 << 10;
-/// Files of which blocks are laid beside their places before it is known whether they stay: one
-/// that is compared, and the next one, each of which may take its room on the disk once more.
+/// Temporary files with blocks that are laid before it is known whether they stay: one for the file
+/// that is compared, and one for the next, each of which may take the size of its file on the disk.
 pub const DSYNC_LAID_MAX: usize = 2;
-/// Blocks in a row that are not at their places, after which some are not looked at: a file in
-/// which something was put in has none any more behind that.
+/// Consecutive blocks that are not at their positions, after which some are skipped: in a file with
+/// an insertion no later block is at its position.
 pub const DSYNC_MISSES: u64 = 64;
-/// Bytes of a part between blocks at their places that is sent before it can be known whether it
+/// Bytes of a part between blocks at their positions that is sent before it can be known whether it
 /// was moved there: what one write changes.
 pub const DSYNC_EARLY_MAX: u64 = 1 << 20;
-/// Of a file one byte in so many may be sent like that, which is lost if all of it has moved.
+/// One in this many bytes of a file may be sent like that; it is wasted if all of the file has
+/// moved.
 pub const DSYNC_EARLY_OF: u64 = 32;
 /// Parts of a file that may be left between blocks at their places: each is a gap at the other side
 /// until it comes, which has room for as many again out of streams, and of those that are sent
@@ -216,7 +220,7 @@ pub const DSYNC_BLOCK_MIN: u64 = 4 << 10;
 pub const DSYNC_BLOCK_MAX: u64 = 128 << 10;
 /// Blocks for each of which a thread makes sums: 2 MiB and more, for less none is started.
 pub const DSYNC_SUMS_EACH: usize = 512;
-/// Most blocks of a file whose sums are sent; beyond 128 GiB a file is sent whole.
+/// Most blocks of a file for which sums are sent; beyond 128 GiB a file is sent whole.
 pub const DSYNC_BLOCKS_MAX: usize = 1 << 20;
 /// Bytes of an index that is kept, at most: some hundred million entries.
 pub const DSYNC_INDEX_MAX: u64 = 16 << 30;
@@ -228,8 +232,8 @@ pub const DSYNC_INDEX_PLACE_MAX: usize = 8 << 10;
 /// The coarsest times of change that a file system keeps, in nanoseconds: FAT has every second
 /// second. Times further apart are different ones.
 pub const DSYNC_TIME_STEP_MAX_NS: u64 = 2_000_000_000;
-/// How long ago a file must have been changed for its sum to be kept where times of change are
-/// whole seconds, in nanoseconds: as coarse as two seconds on FAT, and a bit.
+/// How long ago a file must have been changed for its sum to be stored if change times are whole
+/// seconds, in nanoseconds: as coarse as two seconds on FAT, and a bit.
 pub const DSYNC_COARSE_NS: i128 = 2_100_000_000;
 
 // --- runs on directories of shares within this machine ----------------------------------------

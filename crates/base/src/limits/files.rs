@@ -13,17 +13,17 @@ pub const TRANSFER_LINKS_MAX: usize = 40;
 /// is the longest path, and three links as long; some 300 µs.
 pub const TRANSFER_STEPS_MAX: usize = 4 * TRANSFER_PARTS_MAX;
 /// How often a file that is replaced between two steps of opening it is looked up: each time finds
-/// the newest, and only somebody who replaces it all the time makes it fail.
+/// the newest, and only constant replacement makes it fail.
 pub const TRANSFER_OPEN_TRIES: usize = 8;
 /// Bytes of a file that are read or written at once: one trip to a pool thread (some 10 µs) for
-/// each is little beside what copying them takes (some 50 µs).
+/// each is little compared with copying them (some 50 µs).
 pub const TRANSFER_PIECE: usize = 256 << 10;
-/// Bytes of a file that the kernel is asked to send at once in the clear: the looks before each
-/// call no longer show beside sending so much, and the others of its core wait for no more than
-/// that, some 100 µs.
+/// Bytes of a file that the kernel is asked to send at once unencrypted: the cost of the checks
+/// before each call is negligible for this many, and other connections of the core wait no longer
+/// than for them, some 100 µs.
 pub const TRANSFER_SEND_PIECE: usize = 1 << 20;
-/// Bytes of a file that is not in memory and that its disk is asked for at once: the kernel takes
-/// no more than its own read-ahead from one call, which is this where nobody has set another.
+/// Bytes of a file that is not in memory that are requested from its disk at once: the kernel takes
+/// no more than its own read-ahead from one call, which is this by default.
 pub const READ_AHEAD: usize = 128 << 10;
 /// Entries of a directory that are looked at in one go: about a millisecond.
 pub const TRANSFER_LIST_BATCH: usize = 512;
@@ -50,11 +50,11 @@ pub const HELD_PART: usize = 2;
 pub const HELD_CLIENT_PART: usize = 16;
 /// What one client may hold so at least, however small the machine is: eight batches.
 pub const HELD_CLIENT_MIN: usize = 8 * TRANSFER_LIST_BATCH_BYTES;
-/// How long an operation waits for a place in the pool before the client is told to come again.
+/// How long an operation waits for a place in the pool before the client is asked to retry.
 pub const POOL_PATIENCE: Duration = Duration::from_secs(30);
-/// How long an operation waits for a client that holds a delegation to give it back beyond the time
-/// in which that must be done, before its own client is told to come again: clients of these
-/// services do not ask twice by themselves. It is taken away within a second after that time.
+/// How long an operation waits for a client to return a delegation beyond the time in which that
+/// must be done, before its own client is asked to retry: clients of these services do not retry
+/// automatically. The delegation is revoked within a second after that time.
 pub const RECALL_PATIENCE: Duration = Duration::from_secs(15);
 /// How soon an operation is tried again that was refused as busy while no lease is in its way: the
 /// files of its share are being exchanged (a pool goes back to a snapshot), or as many removed

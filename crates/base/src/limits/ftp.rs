@@ -5,22 +5,23 @@ use std::time::Duration;
 /// Longest command line in bytes, without its end: a path of `PATH_MAX`, every byte of it doubled
 /// as Telnet wants it for 0xFF (RFC 854), and the verb.
 pub const FTP_LINE_MAX: usize = 2 * super::PATH_MAX + 64;
-/// Longest line of a reply that a client of ours takes: a path in it may be quoted and escaped.
+/// Longest line of a reply that Plimsoll's client accepts: a path in it may be quoted and escaped.
 pub const FTP_REPLY_LINE_MAX: usize = 4 * super::PATH_MAX;
-/// Most lines of one reply that a client of ours takes: STAT of a directory is told in one.
+/// Most lines of one reply that Plimsoll's client accepts: STAT of a directory is one reply.
 pub const FTP_REPLY_LINES_MAX: usize = 65_536;
 /// Bytes of commands that are taken from the control connection in one go.
 pub const FTP_RECEIVE: usize = 4 << 10;
 /// Commands that may come with the same segment before others get their turn.
 pub const FTP_COMMANDS_PER_TURN: usize = 64;
 
-/// Commands that may come while a transfer goes on and are answered after it: clients send NOOP to
-/// keep the connection alive, once or twice a minute.
+/// Commands that may arrive during a transfer and are answered after it: clients send NOOP to keep
+/// the connection alive, once or twice a minute.
 pub const FTP_COMMANDS_HELD: usize = 64;
 
-/// How often an upload whose client seems to have gone lets the control connection be read before
-/// it is given up: what came before the end may be QUIT. One look receives all that is there; a
-/// client whose commands fill what may be held is not read, and has gone.
+/// How often an upload from a client that seems to be gone lets the control connection be read
+/// before the upload is aborted: what arrived before the end may be QUIT. One read receives all
+/// that is available; a client that has filled the limit of pending commands is not read, and is
+/// gone.
 pub const FTP_END_LOOKS_MAX: usize = 64;
 
 /// Connections at once, and from one address: what vsftpd and ProFTPD are set to where they are
@@ -33,19 +34,19 @@ pub const FTP_ATTEMPTS_MAX: u32 = 3;
 /// Time without a command or data after which a connection is closed: RFC 1123 §4.1.3.2 wants five
 /// minutes at least.
 pub const FTP_IDLE: Duration = Duration::from_secs(900);
-/// How often it is looked whether the user of a transfer still is one: one number is compared.
+/// How often it is checked whether the user of a transfer still is one: one number is compared.
 pub const FTP_USER_LOOK: Duration = Duration::from_secs(1);
-/// Time until somebody must have signed in: who only holds the place is sent away.
+/// Time until a user must have signed in: clients that only occupy a connection are disconnected.
 pub const FTP_SIGN_IN_TIME_MAX: Duration = Duration::from_secs(120);
 /// Time for the data connection to come about, its handshake included.
 pub const FTP_DATA_WAIT: Duration = Duration::from_secs(30);
 /// Time for the handshake of TLS on the control connection.
 pub const FTP_HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
-/// A wrong password is answered after a multiple of this, so that how long it took says nothing of
-/// whether the name exists.
+/// A wrong password is answered after a multiple of this, so that the time does not reveal whether
+/// the name exists.
 pub const FTP_WRONG_STEP: Duration = Duration::from_millis(500);
-/// Strangers that may call at a port opened for PASV before it is closed: they are sent away, and
-/// the client has his turn.
+/// Connections from other hosts to a port opened for PASV before it is closed: each is closed, and
+/// the client can still connect.
 pub const FTP_STRANGERS_MAX: usize = 16;
 /// Ports tried in the range for PASV before it counts as full.
 pub const FTP_PORTS_TRIED: usize = 64;
@@ -55,7 +56,7 @@ pub const FTP_PIECE: usize = 256 << 10;
 /// Data of an upload that is received before anything is made: a file that ends within it is made,
 /// written and named in two steps.
 pub const FTP_UPLOAD_FIRST: usize = 64 << 10;
-/// Largest file whose SIZE is told in ASCII type: it has to be read for that (RFC 3659 §4).
+/// Largest file for which SIZE is answered in ASCII type: it has to be read for that (RFC 3659 §4).
 pub const FTP_ASCII_SIZE_MAX: u64 = 16 << 20;
 /// Text of a listing that is gathered before it is sent.
 pub const FTP_LISTING_PIECE: usize = 64 << 10;

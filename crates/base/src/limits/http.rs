@@ -9,25 +9,24 @@ pub const HTTP_HEADERS_MAX: usize = 100;
 /// Bytes of a request's line and header fields: a long target, and as much again for cookies,
 /// credentials and lock tokens.
 pub const HTTP_HEAD_MAX: usize = 32 << 10;
-/// Bytes of what may follow a chunk's size on its line, which means nothing to us (RFC 9112
-/// §7.1.1).
+/// Bytes of a chunk extension after the size of the chunk, which is ignored (RFC 9112 §7.1.1).
 pub const HTTP_CHUNK_LINE_MAX: usize = 256;
-/// Time from the first byte of a head to its last one: a head is one packet or two, and who sends
-/// one byte a second keeps a place from others.
+/// Time from the first byte of a head to its last one: a head is one packet or two, and a client
+/// that sends one byte a second occupies a connection that others need.
 pub const HTTP_HEAD_TIME_MAX: Duration = Duration::from_secs(20);
-/// Bytes of a body that nobody wants and that are read nevertheless, so that the connection can go
-/// on; of a longer one the connection is closed.
+/// Bytes of an unwanted body that are read nevertheless, so that the connection can continue; after
+/// a longer one it is closed.
 pub const HTTP_DRAIN_MAX: u64 = 256 << 10;
-/// How long a peer that is sending a body that nobody wants may take to read why.
+/// How long a peer that sends an unwanted body may take to read the response.
 pub const HTTP_LINGER_MAX: Duration = Duration::from_secs(2);
-/// Parts of a file that one request may ask for; a reader of PDF asks for a handful. More, and the
-/// whole file is sent (RFC 9110 §14.2).
+/// Parts of a file that one request may contain; a PDF reader requests a handful. For more, the
+/// entire file is sent (RFC 9110 §14.2).
 pub const HTTP_RANGES_MAX: usize = 32;
 /// Bytes of a body that is taken into memory: forms of the page.
 pub const HTTP_FORM_MAX: usize = 16 << 10;
 /// Bytes of an upload that are taken in one go: a small file is written by one trip to the pool.
 pub const HTTP_SMALL_PUT_MAX: usize = 64 << 10;
-/// Sign-ins that are remembered, of browsers and of those who send their password each time.
+/// Sign-ins that are remembered, of browsers and of clients that send their password each time.
 pub const HTTP_SESSIONS_MAX: usize = 4_096;
 /// How long a right password that comes with each request is believed without being checked again.
 pub const HTTP_BASIC_FRESH: Duration = Duration::from_secs(300);
@@ -35,13 +34,13 @@ pub const HTTP_BASIC_FRESH: Duration = Duration::from_secs(300);
 pub const HTTP_SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
 /// How long a browser stays signed in at most.
 pub const HTTP_SESSION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Uploads in parts that are under way at once, over all users.
+/// Uploads in parts that are in progress at once, over all users.
 pub const HTTP_UPLOADS_MAX: usize = 1_024;
 /// Of these, those of one user.
 pub const HTTP_UPLOADS_PER_USER: usize = 64;
 /// The same of one address, whatever users it has: a quarter.
 pub const HTTP_UPLOADS_PER_ADDRESS: usize = HTTP_UPLOADS_MAX / 4;
-/// How long an upload in parts may rest before it is given up.
+/// How long an upload in parts may rest before it is discarded.
 pub const HTTP_UPLOAD_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// Entries of a directory that are sorted for a listing; a longer one comes in the order of the
 /// file system, and says so. All of them are read for each page: some 80 ms.
@@ -65,17 +64,17 @@ pub const HTTP_ARCHIVE_ENTRIES_MAX: usize = 1_000_000;
 pub const HTTP_ARCHIVE_TABLE_MAX: usize = 64 << 20;
 /// Streams of one connection of HTTP/2 at once: browsers want 100.
 pub const HTTP2_STREAMS_MAX: u32 = 128;
-/// Bytes that a stream takes beside the computation of its answer and the header fields: its state
-/// in the connection, the task that sends the answer, and the answer's head. Of 64 streams that
-/// wait for their peer, 4 KiB each were measured.
+/// Bytes that a stream takes in addition to the computation of its response and the header fields:
+/// its state in the connection, the task that sends the response, and the head of the response. Of
+/// 64 streams that wait for their peer, 4 KiB each were measured.
 pub const HTTP2_STREAM_RECORD: usize = 4 << 10;
-/// Bytes that must be free in the account, beside its header fields, for a stream to begin: more
-/// than the computation of any answer takes (55 KiB without optimisation).
+/// Bytes that must be free in the account, in addition to its header fields, for a stream to begin:
+/// more than the computation of any response takes (55 KiB without optimisation).
 pub const HTTP2_STREAM_ROOM: usize = 64 << 10;
-/// Streams that a peer may open and give up again without their being looked at; then the
-/// connection is closed (CVE-2023-44487).
+/// Streams that a peer may open and reset before they are processed; then the connection is closed
+/// (CVE-2023-44487).
 pub const HTTP2_RESETS_MAX: usize = 64;
-/// Bytes of requests' bodies that may be under way on one connection, all streams together.
+/// Bytes of request bodies in flight on one connection, all streams together.
 pub const HTTP2_WINDOW: u32 = 1 << 20;
 /// Bytes of answers that wait for the socket of one connection of HTTP/2, all streams together.
 pub const HTTP2_SEND_BUFFER: usize = 512 << 10;

@@ -69,18 +69,20 @@ pub const LUN_SIZE_MAX: u64 = 1 << 60;
 pub const LUN_SIZE_MIN: u64 = 1 << 20;
 /// Longest record of the table of units, in bytes: a path, a name and what it had been before.
 pub const LUN_RECORD_MAX: usize = 8 << 10;
-/// How long the storage of a unit may take to answer whoever administers it; then it is said to be
-/// stuck, and nobody else waits for it.
+/// How long the storage of a unit may take to answer an administrative request; after that it is
+/// reported as stuck, and no other request waits for it.
 pub const LUN_ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// [`super::STORAGE_LOOK_TIME_MAX`] is for all units together: while it was used up less than this
 /// ago, a unit is not waited for.
 pub const LUN_LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a unit is waited for then: storage that responds does so within a fraction of it.
 pub const LUN_LOOK_TIME_MIN: Duration = Duration::from_millis(2);
-/// Bytes that a command which works through a range holds at once beside its data: EXTENDED COPY,
-/// VERIFY and WRITE SAME. From here on larger pieces are no faster; each is part of the budget.
+/// Bytes that a command which works through a range holds at once, in addition to its data:
+/// EXTENDED COPY, VERIFY and WRITE SAME. From here on larger pieces are no faster; each is part of
+/// the budget.
 pub const LUN_BUFFER: usize = 1 << 20;
-/// Most targets of a server beside its own: a handful for networks of their own is usual.
+/// Most targets of a server in addition to its default one: a handful for separate networks is
+/// usual.
 pub const ISCSI_TARGETS_MAX: usize = 64;
 /// Most initiators that are configured: the machines of a large site.
 pub const ISCSI_INITIATORS_MAX: usize = 1_024;
@@ -106,8 +108,8 @@ const _: () = assert!(LUN_REGISTRATIONS_MAX * (8 + 6 + 1 + ISCSI_NAME_MAX + 16) 
 /// Commands of a session at once (MaxCmdSN - ExpCmdSN + 1): what Linux queues to a device by
 /// default, twice, for its two devices behind one session.
 pub const ISCSI_COMMANDS_MAX: u32 = 64;
-/// Immediate commands of a session at once, beside those: task management of an initiator that
-/// aborts everything it has, and its pings.
+/// Immediate commands of a session at once, in addition to those: task management of an initiator
+/// that aborts everything it has, and its pings.
 pub const ISCSI_IMMEDIATE_MAX: usize = 72;
 /// Most bytes of one READ or WRITE, and what we report as MAXIMUM TRANSFER LENGTH: ESXi and Windows
 /// send up to 4 MiB, Linux 1 to 4.
@@ -120,31 +122,31 @@ pub const ISCSI_WRITE_SAME_MAX: u64 = 16 << 20;
 pub const ISCSI_UNMAP_MAX: u64 = 512 << 20;
 /// Most blocks of COMPARE AND WRITE: its field has eight bits.
 pub const ISCSI_COMPARE_BLOCKS_MAX: u8 = 255;
-/// Most descriptors that GET LBA STATUS answers with; who wants more asks on from there.
+/// Most descriptors in the reply to one GET LBA STATUS; initiators request further ones separately.
 pub const ISCSI_LBA_STATUS_MAX: usize = 256;
-/// Copies of a unit whose outcome is kept for RECEIVE COPY RESULTS.
+/// Copies of a unit with an outcome that is retained for RECEIVE COPY RESULTS.
 pub const ISCSI_COPIES_KEPT: usize = 64;
-/// Unit attentions of a nexus that wait to be told; more become one reset.
+/// Unit attention conditions of a nexus that wait to be reported; more become one reset.
 pub const ISCSI_ATTENTIONS_MAX: usize = 8;
 /// Sessions at once, of all initiators: each costs a connection as well.
 pub const ISCSI_SESSIONS_MAX: usize = 4096;
 /// The same of one address: a quarter is left to others.
 pub const ISCSI_SESSIONS_CLIENT_MAX: usize = ISCSI_SESSIONS_MAX / 4 * 3;
-/// Threads of a unit for commands that block: a disk reorders this many well, and a unit whose disk
-/// is stuck holds no more.
+/// Threads of a unit for commands that block: a disk reorders this many well, and a unit with a
+/// stuck disk holds no more.
 pub const LUN_THREADS: usize = 8;
 /// Commands of a unit that may wait for its threads: those of sixty-four sessions.
 pub const LUN_QUEUE_MAX: usize = 4096;
 /// The same of one address: forty-eight sessions. While initiators share a unit, one address leaves
 /// threads to others as well ([`super::POOL_CLIENT_LEAVES`]); one alone has all of them.
 pub const LUN_QUEUE_CLIENT_MAX: usize = LUN_QUEUE_MAX / 4 * 3;
-/// Initiator ports of a unit without a session whose writes no flush of theirs has covered: as many
-/// as may be registered. What is left out of more is
-/// the oldest of the initiator with most of them.
+/// Initiator ports of a unit without a session, with writes that no flush of their own has covered:
+/// as many as may be registered. Beyond that the oldest of the initiator with most of them is
+/// removed.
 pub const LUN_UNSETTLED_MAX: usize = LUN_REGISTRATIONS_MAX;
-/// Flushes of a unit at once that nobody waits for (IMMED): one is under way, one follows it with
-/// all that has come meanwhile, and initiators that share the unit have theirs. More are waited
-/// for, so that the window of commands bounds them.
+/// Flushes of a unit at once that no command waits for (IMMED): one is in progress, one follows it
+/// with all writes that have arrived meanwhile, and initiators that share the unit have theirs.
+/// Further ones are waited for, so that the window of commands bounds them.
 pub const LUN_FLUSHES_BEHIND_MAX: usize = 8;
 /// The same of one session.
 pub const LUN_FLUSHES_BEHIND_CLIENT_MAX: usize = LUN_FLUSHES_BEHIND_MAX / 4 * 3;
@@ -153,15 +155,15 @@ pub const ISCSI_LOGIN_TIME_MAX: Duration = Duration::from_secs(15);
 /// How long a login waits for the session that it replaces to end.
 pub const ISCSI_REPLACE_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long task management waits for commands that a disk has; then it is refused, and the
-/// initiator goes on to stronger means. Linux gives each of them 15 s.
+/// initiator escalates. Linux gives each step 15 s.
 pub const ISCSI_ABORT_TIME_MAX: Duration = Duration::from_secs(5);
-/// An initiator that has sent nothing for so long is asked whether it is there.
+/// An initiator that has sent nothing for this time gets a NOP-In.
 pub const ISCSI_NOP_AFTER: Duration = Duration::from_secs(30);
-/// It answers within this time, or is gone: Linux waits as long.
+/// It replies within this time, or is gone: Linux waits as long.
 pub const ISCSI_NOP_TIME_MAX: Duration = Duration::from_secs(15);
 /// How long an initiator may take to log out when it is asked to; below the time in which services
 /// end.
 pub const ISCSI_LOGOUT_TIME_MAX: Duration = Duration::from_secs(5);
-/// Data of at least this many bytes is sent from where it is, instead of being copied beside its
-/// header: from here on a system call costs less.
+/// Data of at least this many bytes is sent from its buffer, not copied next to its header: from
+/// this size on a system call costs less.
 pub const ISCSI_SEPARATE_DATA: usize = 16 << 10;

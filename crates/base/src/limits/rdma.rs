@@ -9,11 +9,11 @@ use super::RPC_RECORD_MAX;
 
 /// Most segments of one chunk: 1 MiB in pages of 16 KiB. Linux registers it as one to nine.
 pub const RDMA_SEGMENTS_MAX: usize = 64;
-/// Most segments of the read list: a long call, and data of WRITE beside it.
+/// Most segments of the read list: a long call, and in addition data of WRITE.
 pub const RDMA_READ_SEGMENTS_MAX: usize = 2 * RDMA_SEGMENTS_MAX;
 /// Most chunks of the write list: one for each READ of a compound; Linux sends one.
 pub const RDMA_WRITE_CHUNKS_MAX: usize = 16;
-/// Most bytes of a call whose parts are read from the client: as many as a record may have.
+/// Most bytes of a call with parts that are read from the client: as many as a record may have.
 pub const RDMA_CALL_MAX: usize = RPC_RECORD_MAX;
 
 // --- verbs and serve: connections ---------------------------------------------------------------
@@ -25,7 +25,7 @@ pub const RDMA_INLINE: usize = 4096;
 pub const RDMA_INLINE_DEFAULT: usize = 1024;
 /// Most credits that one connection is granted: what Linux asks for. Each is a posted receive.
 pub const RDMA_CREDITS_MAX: u32 = 128;
-/// Calls of ours that a client may leave unanswered; each answer needs a posted receive.
+/// Backchannel calls that a client may leave unanswered; each reply needs a posted receive.
 pub const RDMA_BACK_CREDITS: u32 = 16;
 /// Connections at once: with their receives they hold 160 MiB.
 pub const RDMA_CONNECTIONS_MAX: usize = 256;
@@ -43,7 +43,7 @@ pub const RDMA_REGISTERED_MAX: usize = 512 << 20;
 /// their receives. With a reply of 1.25 MiB more for each of its connections, and 120 MiB of
 /// receives, it leaves some 50 MiB to others.
 pub const RDMA_ADDRESS_BYTES_MAX: usize = 3 * RDMA_CONNECTION_BYTES_MAX;
-/// Registered bytes that one connection may hold for data under way, beside its receives.
+/// Registered bytes that one connection may hold for data in flight, in addition to its receives.
 pub const RDMA_CONNECTION_BYTES_MAX: usize = 32 << 20;
 /// A device that has gone, or has not come yet, is looked for again after this time.
 pub const RDMA_LISTEN_AGAIN: Duration = Duration::from_secs(5);

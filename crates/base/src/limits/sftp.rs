@@ -18,7 +18,7 @@ pub const SFTP_HANDLE_MAX: usize = 256;
 pub const SFTP_EXTENSIONS_MAX: usize = 256;
 /// Most extended attributes of one file that are decoded, to be ignored.
 pub const SFTP_EXTENDED_ATTRS_MAX: usize = 64;
-/// Most entries that a NAME reply may bring. A packet of ours is full before.
+/// Most entries that a NAME reply may contain. A packet from Plimsoll is full before.
 pub const SFTP_NAMES_MAX: usize = 8_192;
 /// Most ids in one users-groups-by-id request: a packet's worth of a listing has fewer.
 pub const SFTP_IDS_MAX: usize = 4_096;
@@ -29,7 +29,7 @@ pub const SFTP_IDS_LOOKED_MAX: usize = 256;
 
 // --- serve: what a channel holds --------------------------------------------------------------
 
-/// Requests of one channel under way at once, those included that wait for others; the channel is
+/// Requests of one channel in progress at once, those included that wait for others; the channel is
 /// not read beyond. OpenSSH and rclone keep 64 in flight, sshfs about as many.
 pub const SFTP_REQUESTS_MAX: usize = 128;
 /// Bytes of data that the requests of one channel may hold; the channel is not read beyond. Eight

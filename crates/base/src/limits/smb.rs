@@ -4,18 +4,18 @@ use std::time::Duration;
 
 // --- wire: what a peer may send ---------------------------------------------------------------
 
-/// Most bytes of one READ or WRITE, and what is told as MaxReadSize and MaxWriteSize: what Linux
-/// sends by default in SMB 3, and a quarter of it in 2.1. More does not make anything faster here.
+/// Most bytes of one READ or WRITE, reported as MaxReadSize and MaxWriteSize: what Linux sends by
+/// default in SMB 3, and a quarter of it in 2.1. More does not make anything faster here.
 pub const SMB_IO_MAX: usize = 4 << 20;
 /// Most bytes of input or output of QUERY, SET and IOCTL: a thousand entries of a listing.
 pub const SMB_TRANSACT_MAX: usize = 1 << 20;
 /// Largest message: a WRITE of [`SMB_IO_MAX`], its header, and what encrypts it; a compound of
 /// small requests is far below.
 pub const SMB_MESSAGE_MAX: usize = SMB_IO_MAX + (64 << 10);
-/// Largest message before somebody has signed in: a negotiation, or a word of SPNEGO with every
-/// field as long as it may be.
+/// Largest message before a user has signed in: a negotiation, or a SPNEGO token with every field
+/// as long as it may be.
 pub const SMB_UNSIGNED_MESSAGE_MAX: usize = 128 << 10;
-/// Most bytes of a word of SPNEGO. NTLM needs a thousand; Kerberos tickets of users in hundreds of
+/// Most bytes of a SPNEGO token. NTLM needs a thousand; Kerberos tickets of users in hundreds of
 /// groups would take 48 KiB.
 pub const SMB_BLOB_MAX: usize = 64 << 10;
 /// Longest path or pattern in a request, in bytes of UTF-16: 32,767 units, as in Windows.
@@ -52,14 +52,14 @@ pub const SMB_RPC_FRAGMENT: usize = 4_280;
 /// Requests of one compound: clients send two to five.
 pub const SMB_COMPOUND_MAX: usize = 64;
 /// Most bytes that the requests of one compound are answered with, headers apart: two of the
-/// largest. They are in one frame, whose length has 24 bits.
+/// largest. They are in one frame, with a length of 24 bits.
 pub const SMB_COMPOUND_REPLY_MAX: u64 = 2 * SMB_IO_MAX as u64;
 /// Time for a frame from its first byte to its last: 4 MiB at the rate that NFS has for a record.
 pub const SMB_FRAME_TIME_MAX: Duration = Duration::from_secs(120);
 /// Credits that a connection can have, as in Windows and Samba: 8,192 of 64 KiB, or 128 requests of
 /// 4 MiB. How many are carried out at once, [`SMB_REQUESTS_MAX`] and [`SMB_FLIGHT_BYTES`] say.
 pub const SMB_CREDITS_MAX: u16 = 8_192;
-/// Credits before somebody has signed in: a negotiation and a few sign-ins at once.
+/// Credits before a user has signed in: a negotiation and a few sign-ins at once.
 pub const SMB_UNSIGNED_CREDITS_MAX: u16 = 64;
 /// Requests of a connection that are carried out at once; others wait in the socket.
 pub const SMB_REQUESTS_MAX: usize = 128;
@@ -80,7 +80,7 @@ pub const SMB_TREES_MAX: usize = 256;
 pub const SMB_OPENS_MAX: usize = 16_384;
 /// What opens take in all, in units of [`SMB_OPEN_UNIT`]: one or two each, some 256 MiB.
 pub const SMB_OPEN_UNITS_MAX: usize = 262_144;
-/// The same of one client (an address): a quarter, so that no two keep out everybody.
+/// The same of one client (an address): a quarter, so that no two use up all.
 pub const SMB_OPEN_UNITS_PER_CLIENT: usize = SMB_OPEN_UNITS_MAX / 4;
 /// Bytes of an open's path, with what its parts take, that count as one more open.
 pub const SMB_OPEN_UNIT: usize = 1 << 10;
@@ -101,16 +101,16 @@ pub const SMB_LOOK: Duration = Duration::from_secs(2);
 /// How often a lease is asked for while the file, or another one with the same number, is being
 /// changed: such a change takes microseconds, and without a lease nothing is lost but its use.
 pub const SMB_LEASE_TRIES: usize = 4;
-/// Somebody must have signed in by then.
+/// Time until a user must have signed in.
 pub const SMB_SIGN_IN_TIME_MAX: Duration = Duration::from_secs(45);
 /// How long a connection without open files may be silent, as in Windows (`autodisconnect`):
 /// clients reconnect when they need it.
 pub const SMB_IDLE: Duration = Duration::from_secs(900);
-/// Least time between two answers to CHANGE_NOTIFY of one open: its client lists the directory
+/// Least time between two replies to CHANGE_NOTIFY of one open: its client lists the directory
 /// after each, and what changes meanwhile is in the next.
 pub const SMB_NOTIFY_PAUSE: Duration = Duration::from_secs(1);
-/// How long a request takes before it is told that it will take longer: below the time in which
-/// clients ask again, above nearly everything that a disk does.
+/// How long a request takes before an interim response reports that it will take longer: below the
+/// time in which clients retry, above nearly everything that a disk does.
 pub const SMB_PENDING_AFTER: Duration = Duration::from_millis(500);
 /// Steps of one search for a name in another case: entries of a directory that are looked at.
 pub const SMB_FOLD_ENTRIES_MAX: usize = 100_000;
@@ -141,8 +141,8 @@ pub const SMB_WORK_ENTRY: usize = 10;
 /// which a name counts once more, in addition to once for itself: without a match some 100,000
 /// names of ordinary length are compared.
 pub const SMB_WORK_UNITS: usize = 32;
-/// Files whose change time, as a client has set it, is remembered after they are closed: those of a
-/// copy that is under way; 64 KiB.
+/// Files for which the change time that a client has set is remembered after they are closed: those
+/// of a copy in progress; 64 KiB.
 pub const SMB_CHANGE_TIMES_MAX: usize = 1_024;
 /// Opens that wait for their client after its connection was lost (durable handles): as many as
 /// Samba's have in all (`max open files`). One address takes three quarters of what others leave at

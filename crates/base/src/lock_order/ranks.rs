@@ -25,7 +25,7 @@ pub const NLM_CALLBACK: Rank = Rank::new(26, "NLM host's callback");
 pub const NLM_BLOCKS: Rank = Rank::new(28, "NLM blocked locks");
 /// A part of the table of opens, locks and leases.
 pub const LOCK_TABLE: Rank = Rank::new(40, "lock table");
-/// Who waits for whose lock.
+/// Which owner waits for a lock of which other.
 pub const LOCK_WAITS: Rank = Rank::new(42, "lock waits");
 /// What the clients of an address hold in the lock table.
 pub const LOCK_PARTS: Rank = Rank::new(44, "lock parts");

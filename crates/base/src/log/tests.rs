@@ -9,7 +9,7 @@ fn of(service: &'static str, after: u64, limit: usize) -> Vec<String> {
 
 #[test]
 fn lines_are_kept_in_order_and_the_oldest_go() {
-    // The log is the process's: other tests may tell something, but not as these services.
+    // The log is the process's: other tests may write lines, but not as these services.
     let before = newest();
     crate::tell!("log-test", "{} of {}", 1, 2);
     keep("log-other", Level::Info, "something else");

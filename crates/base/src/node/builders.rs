@@ -62,7 +62,7 @@ impl Context {
         self
     }
 
-    /// With statistics that tell of it.
+    /// With the statistics about it.
     pub const fn statistics(mut self, statistics: &'static [&'static str]) -> Self {
         self.statistics = statistics;
         self
@@ -126,7 +126,7 @@ impl Property {
         }
     }
 
-    /// What the running server tells.
+    /// A value that the running server reports.
     pub const fn state(
         name: &'static str,
         title: &'static str,
@@ -162,7 +162,7 @@ impl Property {
         self
     }
 
-    /// Only who may change everything may set it: it decides who others are taken for.
+    /// Only users with the permission `*` may set it: it lets its owner act as other users.
     pub const fn guarded(mut self) -> Self {
         self.guarded = true;
         self

@@ -1,5 +1,5 @@
-//! What every service has in the tree, declared once: whether it is to serve, how it is, whom it
-//! serves, what it tells. A service's room adds its own and says
+//! What every service has in the tree, declared once: its enable switch, its state, its clients,
+//! its log. The crate of a service adds its own properties and invokes
 //! [`service_properties!`](crate::service_properties); `service` reports the states.
 
 use super::{Action, Default, Kind, Property, Shape};
@@ -54,7 +54,7 @@ pub const CLIENTS: Property = Property::state(
     "Addresses of the connected clients; disabling the service disconnects them.",
 );
 
-/// How much it tells.
+/// Its log level.
 pub const LOG_LEVEL: Property = Property::setting(
     "log_level",
     "Log level",
@@ -64,7 +64,7 @@ pub const LOG_LEVEL: Property = Property::setting(
 )
 .example("debug");
 
-/// What it told.
+/// Its log lines.
 pub const LOG: Property = Property::state(
     "log",
     "Log",

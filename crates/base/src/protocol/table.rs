@@ -1,8 +1,8 @@
 //! How a registry is written: one entry is the variant, its number and its row, so that a list, a
 //! name or a row cannot be forgotten.
 
-/// An enum whose variants have a row each: `ALL` lists them in the order in which they are written,
-/// `row` gives the row. An entry with `if` is there only in a build for which that holds.
+/// An enum with a row for each variant: `ALL` lists them in the order in which they are written,
+/// `row` returns the row. An entry with `if` exists only in a build for which that holds.
 macro_rules! table {
     (
         $(#[$meta:meta])*

@@ -1,4 +1,4 @@
-//! Rows agree with one another, and names lead back to rows.
+//! Rows agree with each other, and names lead back to rows.
 
 use std::collections::BTreeSet;
 
