@@ -14,7 +14,7 @@ const RECORDS: u64 = 524_288;
 /// Records between idle turns, as a connection's turn has.
 const TURN: u64 = 64;
 
-/// A load: who does what to how many files.
+/// A load: numbers of clients and files, and whether the operations are mixed.
 struct Load {
     name: &'static str,
     clients: u64,

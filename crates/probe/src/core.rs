@@ -11,7 +11,7 @@ use crate::hub::{CoreShared, Hub};
 use crate::op::OpRecord;
 use crate::second::Aggregate;
 
-/// A clock that went back by more than this many seconds was set: the open seconds are given up.
+/// A clock that went back by more than this many seconds was set: the open seconds are discarded.
 const CLOCK_SET_S: u64 = 5;
 
 /// The only writer of a core's ring. Moves between threads, is never shared by two.

@@ -40,7 +40,7 @@ impl CoreShared {
         self.finished.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Returns how many operations were lost because nobody collected for long.
+    /// Returns how many operations were lost because nothing was collected for long.
     pub(crate) fn publish(&self, second: CoreSecond) -> u64 {
         let mut finished = self.finished();
         finished.push_back(second);
@@ -69,7 +69,7 @@ impl CoreShared {
     }
 }
 
-/// What a reader of the recorder is told.
+/// The state of the recorder, for its readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     /// Everything done at or after this time (ns since the epoch) is still in the recorder.

@@ -1,13 +1,14 @@
-//! What is measured, and the cheapest way to write it down.
+//! What is measured, and the cheapest way to record it.
 //!
-//! - [`op`]: one finished operation as a 64-byte record: who, what, which file, how big, how long.
+//! - [`op`]: one finished operation as a 64-byte record: client, user, operation, file, size,
+//!   latency.
 //! - [`phases`]: where the time of an operation went.
 //! - [`ring`]: each core's ring of records; it is the flight recorder and feeds the aggregates.
 //! - [`core`]: one core's end of it: [`core::CoreProbe::finish`] on the path, `idle` off it.
 //! - [`cell`]: operations and bytes, counted together.
 //! - [`second`]: what a core has counted in one second, bounded whatever the load.
 //! - [`hub`]: where the cores meet the collector; one per process.
-//! - [`names`]: small numbers for clients, users and shares, and the way back to their names.
+//! - [`names`]: small numbers for clients, users and shares, and the names that they stand for.
 //! - [`labels`]: the protocols' own names for operations and status numbers.
 //! - [`gauge`]: the server's own levels and counters, each with its limit.
 //! - [`sample`]: what is read once a second instead: the machine's own counters.

@@ -83,8 +83,9 @@ impl Clients {
         name_of(&self.table, number).map_or_else(|| "other".to_owned(), |a: IpAddr| a.to_string())
     }
 
-    /// A machine at the address of client `number` calls itself `machine` (AUTH_SYS, RFC 5531
-    /// appendix A): a label for people, an identity for nobody. Called once for each connection.
+    /// Records `machine` as the machine name sent from the address of client `number` (AUTH_SYS,
+    /// RFC 5531 appendix A): a label for display, never an identity. Called once for each
+    /// connection.
     pub fn label(&self, number: u32, machine: &[u8]) {
         let text: String = String::from_utf8_lossy(machine)
             .chars()
@@ -115,8 +116,8 @@ impl Clients {
         labels.insert(number, label);
     }
 
-    /// Address and machine name for people: `10.0.0.7 (anna)`, `10.0.0.7 (anna and others)`; `None`
-    /// while no name was told.
+    /// Address and machine name for display: `10.0.0.7 (anna)`, `10.0.0.7 (anna and others)`;
+    /// `None` while no name was sent.
     pub fn label_of(&self, number: u32) -> Option<String> {
         let labels = self.labels.read().unwrap_or_else(|e| e.into_inner());
         let address = self.name_of(number);

@@ -19,7 +19,7 @@ pub mod flag {
     pub const INWARD: u8 = 8;
     /// The operation waited for the pool instead of being answered at once.
     pub const POOLED: u8 = 16;
-    /// A piece of the data of an operation that is still under way: its bytes are counted as they
+    /// A piece of the data of an operation that is still in progress: its bytes are counted as they
     /// flow, the operation itself when it ends, without them.
     pub const PIECE: u8 = 32;
     /// The call came by RDMA instead of over a stream.

@@ -14,7 +14,7 @@ use crate::phases::PhaseParts;
 
 /// Words in a record.
 const WORDS: usize = size_of::<OpRecord>() / 8;
-/// Records ahead of the one being written whose slots are fetched: an ordinary burst.
+/// Slots that are fetched ahead of the record being written: an ordinary burst.
 const FETCH_AHEAD: u64 = 16;
 /// Fewest records in a ring; below this nothing can be asked of it.
 const RECORDS_MIN: usize = 64;
@@ -136,7 +136,7 @@ impl CoreRing {
         let _ = position;
     }
 
-    /// The record at `position` for its own writer, whom nothing can overtake.
+    /// The record at `position`, for the only writer, which nothing can overtake.
     #[inline]
     pub(crate) fn read_own(&self, position: u64) -> OpRecord {
         unpack(self.slot(position).each_ref().map(|word| word.load(Ordering::Relaxed)))
@@ -241,7 +241,7 @@ fn map(bytes: usize) -> Option<NonNull<Slot>> {
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // A large ring begins where a huge page may.
     let align = if bytes < RECORDER_CHUNK { 0 } else { RECORDER_CHUNK };
-    // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing of ours.
+    // SAFETY: an anonymous mapping at an address of the kernel's choice affects no existing memory.
     let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes + align, protection, flags, -1, 0) };
     if at == libc::MAP_FAILED {
         return None;

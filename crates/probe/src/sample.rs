@@ -29,8 +29,8 @@ pub trait Sampler: Send {
     /// levels only: a rate needs two readings.
     fn sample(&mut self, now_ns: u64) -> Vec<Sample>;
 
-    /// The reading before the first second, which rates are reckoned from and nothing tells. Who
-    /// tells events takes none: what has happened by then belongs to the first second.
+    /// The reading before the first second: rates are computed from it, and it is not reported.
+    /// Samplers that report events omit it: earlier events belong to the first second.
     fn begin(&mut self, now_ns: u64) {
         self.sample(now_ns);
     }

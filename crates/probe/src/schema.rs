@@ -260,7 +260,7 @@ impl Schema {
         Ok(found)
     }
 
-    /// The protocols whose operations a group counts: its own, or its members'.
+    /// The protocols of the operations that a group counts: its own, or those of its members.
     pub fn protocols<'a>(&'a self, group: &'a str) -> impl Iterator<Item = Protocol> + 'a {
         let members = self.group(group).map(|g| g.members.as_slice()).unwrap_or_default();
         let counts = move |p: &Protocol| p.id() == group || members.iter().any(|m| m == p.id());

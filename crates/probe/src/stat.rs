@@ -12,7 +12,7 @@ pub const ID_MAX: usize = 16 << 10;
 /// Most filters in an id: more than there are dimensions.
 pub const FILTERS_MAX: usize = 16;
 
-/// Why a text is no statistic id, or one that means nothing. The asker's fault, always.
+/// Why a text is not a statistic id, or not a valid one. Always the caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StatError {
     /// The text does not follow the grammar.
@@ -30,7 +30,7 @@ pub enum StatError {
         what: &'static str,
         /// What was asked for.
         name: String,
-        /// What there is instead, nearest first.
+        /// Existing ones instead, nearest first.
         known: Vec<String>,
     },
     /// More dimensions at once than are read.

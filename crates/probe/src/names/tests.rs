@@ -48,7 +48,7 @@ fn a_client_has_the_name_that_its_machine_tells() {
     clients.label(one, b"bert");
     clients.label(one, b"anna");
     assert_eq!(clients.label_of(one).as_deref(), Some("10.0.0.7 (anna and others)"));
-    // No label for who has no row, nor an empty one, nor a long one.
+    // No label for a client without a row, no empty label, and none that is too long.
     clients.label(OTHER_CLIENT, b"eve");
     assert_eq!(clients.label_of(OTHER_CLIENT), None);
     let two = clients.intern("10.0.0.8".parse().expect("an address"));
