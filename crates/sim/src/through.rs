@@ -62,8 +62,7 @@ impl Through {
 
     /// Unmounts in good order.
     ///
-    /// # Errors
-    /// What the kernel says, for instance that it is busy.
+    /// # Errors The error of the kernel, for instance that it is busy.
     pub fn unmount(mut self) -> io::Result<()> {
         self.session.take().map_or(Ok(()), BackgroundSession::umount_and_join)
     }
@@ -71,7 +70,7 @@ impl Through {
     /// Takes it from its path, whatever is open in it (`umount -l`); that is still answered.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub fn detach(mut self) -> io::Result<()> {
         detach(&self.path)?;
         // Dropped, it would unmount what is at the path by then.

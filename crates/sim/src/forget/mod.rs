@@ -4,9 +4,9 @@
 //! - `fsync(file)`: its data, size and attributes; `fdatasync(file)`: data and size, and of the
 //!   attributes only those that it was made with, since an inode is first written as a whole;
 //! - a write with `O_DSYNC` or `RWF_DSYNC`: the blocks that it is about, and the size;
-//! - `fsync(directory)`: its names, not the content of the files behind them. A name whose file was
-//!   never flushed comes back as an empty file of mode 0600 that belongs to root, as on ext4
-//!   without a journal;
+//! - `fsync(directory)`: its names, not the content of the files behind them. The name of a file
+//!   that was never flushed comes back as an empty file of mode 0600 that belongs to root, as on
+//!   ext4 without a journal;
 //! - symbolic links and special files have no descriptor to flush: they become durable with the
 //!   directory that names them.
 //!
@@ -80,8 +80,8 @@ struct Images {
     kept: Vec<Image>,
 }
 
-/// Says whether the moment before a call is kept: the number of the call, from 1 on, and whether
-/// it is a flush.
+/// Whether to retain the state before a call; the arguments are the number of the call, from 1 on,
+/// and whether it is a flush.
 pub type Choose = Box<dyn FnMut(u64, bool) -> bool + Send>;
 
 /// What a crash would have left at a moment.
@@ -151,8 +151,7 @@ pub struct ForgetFs {
 impl ForgetFs {
     /// Mounts a new, empty file system at `path`, which must be an existing directory.
     ///
-    /// # Errors
-    /// What the mount says: usually that this is not root, or that there is no `/dev/fuse`.
+    /// # Errors The error of the mount: usually this is not root, or that there is no `/dev/fuse`.
     pub fn mount(path: &Path) -> io::Result<Mounted> {
         Self::default().serve(path)
     }
@@ -161,7 +160,7 @@ impl ForgetFs {
     /// Special files are left out.
     ///
     /// # Errors
-    /// What the other one says.
+    /// The error of the other file system.
     pub fn copy_to(&self, folder: &Path) -> io::Result<()> {
         copy(&self.shared.model(), model::ROOT, folder)
     }
@@ -259,8 +258,8 @@ impl Mounted {
     }
 
     /// Drops everything that was not flushed, and what the kernel remembers of names. The mount
-    /// stays (and with it the device number); whoever used it must be gone before (a killed
-    /// server), and flushes still under way come to nothing.
+    /// stays (and with it the device number); its users must have ended before (a killed server),
+    /// and flushes in progress have no effect.
     pub fn crash(&self) {
         self.shared.epoch.fetch_add(1, Relaxed);
         let names = self.shared.model().names();
@@ -293,8 +292,7 @@ impl Mounted {
 
     /// Unmounts in good order and gives back the file system with all its state.
     ///
-    /// # Errors
-    /// What the kernel says, for instance that it is busy.
+    /// # Errors The error of the kernel, for instance that it is busy.
     pub fn unmount(mut self) -> io::Result<ForgetFs> {
         if let Some(session) = self.session.take() {
             session.umount_and_join()?;
@@ -331,7 +329,8 @@ impl Mounted {
         self.shared.read_only.store(read_only, Relaxed);
     }
 
-    /// Has no call answered that arrives from now on, or all of them again. Whoever waits for one
+    /// Holds back the replies to all calls that arrive from now on, or handles calls again. A
+    /// process that waits for such a reply cannot even be killed.
     /// cannot even be killed.
     pub fn set_stuck(&self, stuck: bool) {
         self.shared.set_stuck(stuck);
@@ -352,7 +351,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Who waits for an answer could never end.
+        // A process that waits for a reply could never end.
         self.shared.set_stuck(false);
         if self.session.is_some()
             && let Ok(path) = std::ffi::CString::new(self.path.as_os_str().as_encoded_bytes())

@@ -19,7 +19,7 @@ const BLOCK: usize = 4096;
 const NAME_MAX: usize = 255;
 /// First cookie of a directory; those below stand for `.` and `..`.
 const COOKIE_FIRST: u64 = 3;
-/// Mode of a file whose attributes never reached the disk.
+/// Mode of a file with attributes that were never flushed.
 const MODE_LOST: u32 = 0o600;
 
 type Block = Arc<[u8; BLOCK]>;
@@ -75,7 +75,7 @@ pub struct Seen {
     pub nlink: u32,
 }
 
-/// What to make, and for whom.
+/// A new inode: its attributes, its owner, and the target of a symbolic link.
 #[derive(Debug, Clone)]
 pub struct New<'a> {
     /// Type and permission bits.
@@ -258,7 +258,7 @@ impl Model {
         Ok(Seen { ino, attr: inode.now.attr, size, blocks, nlink: inode.nlink })
     }
 
-    /// Finds a name. `.` and `..` work too: the kernel asks for them when a handle is opened.
+    /// Finds a name. `.` and `..` work too: the kernel looks them up when a handle is opened.
     pub fn lookup(&mut self, dir: u64, name: &[u8]) -> Result<Seen> {
         let ino = match name {
             b"." => dir,

@@ -25,7 +25,7 @@ const GENERATION: Generation = Generation(1);
 /// Size that `statfs` shows, in blocks of 4 KiB: 1 TiB.
 const STATFS_BLOCKS: u64 = 1 << 28;
 
-/// The file system as fuser wants it.
+/// The file system in the form that fuser requires.
 pub struct Fuse {
     shared: Arc<Shared>,
 }
@@ -36,14 +36,14 @@ impl Fuse {
         Self { shared }
     }
 
-    /// Counts a call and takes the time it is told to take.
+    /// Counts a call and waits for the configured delay.
     fn arrive(&self) {
         self.shared.wait_while_stuck();
         self.shared.arrive(false);
         sleep(&self.shared.op_delay_ns);
     }
 
-    /// A flush: slow and failing as told, and without effect if a crash came first.
+    /// A flush: delayed and failing as configured, and without effect if a crash came first.
     fn flushed(&self, counter: &AtomicU64, ino: INodeNo, how: Flushing) -> Result<()> {
         self.shared.wait_while_stuck();
         let epoch = self.shared.epoch.load(Relaxed);

@@ -1,5 +1,5 @@
-//! What a crash takes and what it leaves, through the real mount (skipped where none is to be
-//! had) and on the model alone.
+//! What a crash discards and what it retains, through a real mount (skipped where mounting is not
+//! possible) and on the model alone.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
