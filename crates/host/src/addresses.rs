@@ -1,4 +1,4 @@
-//! The addresses of this machine, as `/proc/net` tells them: what its certificate is made out to.
+//! The addresses of this machine, as listed in `/proc/net`: the names of its certificate.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,8 +1,8 @@
 //! The bridges that run on this machine (`plimsoll bridge`) as statistics: rates between two of
 //! their answers, levels as they are. The ids are those of `schema/bridge.toml`.
 //!
-//! A bridge is another process, so what it says is asked for each second. One that does not answer
-//! in time costs its figures of that second, nothing else, and is counted.
+//! A bridge is another process, so its status is requested each second. A bridge that does not
+//! reply in time has no statistics for that second, and is counted.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use ask::{Asker, Status, Way};
 
 mod ask;
 
-/// Shorter intervals than this give rates that mean nothing.
+/// Rates over shorter intervals are dominated by noise.
 const INTERVAL_MIN_S: f64 = 0.05;
 
 /// Samples the bridges.
@@ -23,7 +23,7 @@ pub struct BridgeSampler {
     last: HashMap<String, Reading>,
 }
 
-/// What a bridge has said, and when.
+/// The last reply of a bridge, and its time.
 struct Reading {
     time_ns: u64,
     status: Status,
@@ -184,7 +184,7 @@ fn rates(moved: &[Moved]) -> Vec<Sample> {
     samples
 }
 
-/// A counter with kinds, once for each pair of dimensions that it can be asked by.
+/// A counter with kinds, once for each pair of dimensions of its breakdowns.
 fn by_kind(
     stat: &'static str,
     kind: &'static str,

@@ -130,9 +130,9 @@ pub struct Disk {
     pub ops: [u64; 2],
     /// Bytes read, written.
     pub bytes: [u64; 2],
-    /// Time in which at least one request was under way, in ms.
+    /// Time in which at least one request was in flight, in ms.
     pub busy_ms: u64,
-    /// Requests under way now.
+    /// Requests in flight.
     pub in_flight: u64,
 }
 
@@ -162,7 +162,7 @@ pub struct Memory {
     pub total: u64,
     /// Unused.
     pub free: u64,
-    /// Could be had without swapping.
+    /// Available without swapping.
     pub available: u64,
     /// Pages of files, buffers and reclaimable slabs.
     pub cache: u64,

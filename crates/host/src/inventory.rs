@@ -9,7 +9,7 @@ use crate::{Root, counters};
 pub struct Nic {
     /// `eth0`
     pub name: String,
-    /// Megabits per second, when the driver says.
+    /// Megabits per second, if the driver reports it.
     pub speed_mbps: Option<u64>,
     /// Largest packet in bytes.
     pub mtu: Option<u64>,
@@ -49,7 +49,7 @@ pub struct Inventory {
     pub kernel: String,
     /// Name and version of the distribution.
     pub system: Option<String>,
-    /// Hypervisor or board, when it says.
+    /// Hypervisor or board, if it is reported.
     pub product: Option<String>,
     /// Clock source of the kernel.
     pub clock: Option<String>,

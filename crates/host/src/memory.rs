@@ -1,4 +1,4 @@
-//! How much memory this process may use: that of the machine, or less if a control group says so.
+//! How much memory this process may use: that of the machine, or less if a control group limits it.
 //!
 //! A control group counts for all groups below it, so the whole way up from the process's own group
 //! is read, in both versions: `memory.max` of version 2 and `memory.limit_in_bytes` of version 1.

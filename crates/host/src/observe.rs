@@ -85,7 +85,7 @@ pub struct Observer {
     hints: Hints,
     devices: Option<Devices>,
     looked: u32,
-    /// Rates of the adapters, each read once: that asks the adapter.
+    /// Rates of the adapters, each read once: each reading queries the adapter.
     speeds: HashMap<String, Option<u64>>,
 }
 

@@ -9,7 +9,7 @@ use crate::Root;
 /// Nanoseconds in a tick of `/proc/PID/stat`: USER_HZ is 100 on every architecture that we know.
 pub const TICK_NS: u64 = 10_000_000;
 
-/// What `/proc/PID` says.
+/// The fields of `/proc/PID`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Process {
     /// CPU time in user mode, in ns (to the tick), of all threads.
@@ -22,7 +22,7 @@ pub struct Process {
     pub resident: u64,
     /// When it started, in ticks since boot; with the pid it names a process for good.
     pub started: u64,
-    /// Times that it gave up the CPU by itself, that it was taken away.
+    /// Voluntary and involuntary context switches.
     pub switches: [u64; 2],
 }
 

@@ -10,7 +10,7 @@ use crate::counters::{self, CpuTime, Device, Disk, Stat};
 use crate::process::{self, Process};
 use crate::{Root, counters::Memory};
 
-/// Shorter intervals than this give rates that mean nothing.
+/// Rates over shorter intervals are dominated by noise.
 const INTERVAL_MIN_S: f64 = 0.05;
 
 /// One reading of everything.
@@ -164,7 +164,7 @@ fn pairs(
     let mut rows = Vec::new();
     for (name, before, after) in counters {
         for n in 0..2 {
-            // A counter that began anew gives nothing for this second.
+            // A counter that was reset has no rate for this second.
             let value = after[n].saturating_sub(before[n]) as f64 / seconds;
             if value > 0.0 {
                 rows.push((name.to_owned(), keys[n].to_owned(), value));
@@ -218,7 +218,7 @@ fn own(last: &Reading, now: &Reading, seconds: f64) -> Vec<Sample> {
         ("kernel", share(before.kernel_ns, after.kernel_ns)),
     ];
     let ticks: f64 = modes.iter().map(|(_, v)| v).sum();
-    // The clock is exact; ticks say how it is shared out.
+    // The clock is exact; ticks give the ratio of user and kernel mode.
     let exact = last.process_cpu_ns.zip(now.process_cpu_ns).map(|(b, a)| share(b, a));
     let total = exact.unwrap_or(ticks);
     match ticks > 0.0 {

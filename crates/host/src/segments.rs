@@ -171,7 +171,7 @@ pub enum Unavailable {
     Refused {
         /// Its name.
         program: &'static str,
-        /// What the verifier says, or the error.
+        /// The output of the verifier, or the error.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The parsers against captured text, and against text that makes no sense.
+//! The parsers against captured text, and against malformed text.
 
 use host::counters::{self, CpuTime, Disk};
 use host::inventory::Inventory;

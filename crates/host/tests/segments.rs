@@ -3,7 +3,7 @@
 //! route. Long: `make test-long NAME=segments`, as root, with `ip`, `tc` and bpftrace.
 //!
 //! The processes of a bed are this program again, with `PLIMSOLL_TEST_BED` set: the server with
-//! the observer, and clients that ask for a load and read what comes.
+//! the observer, and clients that request a load and read the data.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! What Linux says, and which of it is an address that others may use.
+//! Files of Linux, and which of their addresses other hosts may use.
 
 use super::*;
 

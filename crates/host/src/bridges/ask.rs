@@ -1,5 +1,5 @@
-//! Asks the bridges of this machine how they stand, over their local sockets
-//! (`docs/protocols/bridge.md`, "Local socket"): all at once, within a set time together.
+//! Requests the status of the bridges of this machine over their local sockets
+//! (`docs/protocols/bridge.md`, "Local socket"): all at once, with one timeout for all.
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
@@ -17,12 +17,12 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 /// The question, as the socket takes it.
 const QUESTION: &[u8] = b"\"show\"\n";
-/// Who may write to a folder besides its owner.
+/// Mode bits that permit writing to a folder for its group and other users.
 const OTHERS_WRITE: u32 = 0o022;
 /// Bytes read at once.
 const PIECE: usize = 16 << 10;
 
-/// What a bridge says of itself, as far as it is shown.
+/// The status that a bridge reports, as far as it is shown.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(super) struct Status {
     pub(super) pid: u32,
@@ -56,7 +56,7 @@ pub(super) struct Dropped {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct Lateness {
-    /// Least lateness of a bucket in ns, packets. A bridge of an older version does not say.
+    /// Least lateness of a bucket in ns, packets. A bridge of an older version does not send it.
     #[serde(default)]
     pub(super) by: Vec<(u64, u64)>,
 }
@@ -76,19 +76,19 @@ struct Answer {
 enum Deaf {
     /// It has not answered yet, and may still.
     Late,
-    /// What it said is no answer, or it went away in the middle.
+    /// The reply is malformed, or the connection was closed in the middle of it.
     Nonsense,
-    /// Nobody is there: a socket that was left over, or a bridge that has just ended.
+    /// No bridge listens: a socket that was left over, or a bridge that has just ended.
     Nobody,
 }
 
-/// Asks, and remembers who owes an answer.
+/// Sends the requests, and remembers the bridges that owe a reply.
 pub(super) struct Asker {
     dir: PathBuf,
     user: u32,
     pub(super) wait: Duration,
-    /// Asked before and not answered: asked again only when that has ended, so that one that is
-    /// stopped does not find a heap of questions.
+    /// Requests without a reply: the next one is sent only when that connection has ended, so that
+    /// a stopped bridge does not accumulate requests.
     owing: HashMap<String, UnixStream>,
 }
 
@@ -98,11 +98,11 @@ impl Asker {
         Self { dir, user, wait: BRIDGES_WATCH_WAIT, owing: HashMap::new() }
     }
 
-    /// Each bridge by name with what it says; `None` when it says nothing of use in time.
+    /// Each bridge by name with its status; `None` without a valid reply in time.
     pub(super) fn ask(&mut self) -> Vec<(String, Option<Status>)> {
         let names = self.names();
         self.owing.retain(|name, _| names.contains(name));
-        // All are asked before the first is waited for.
+        // All requests are sent before the first reply is awaited.
         let asked: Vec<_> = names.into_iter().map(|name| (self.question(&name), name)).collect();
         let wait_ns = u64::try_from(self.wait.as_nanos()).unwrap_or(u64::MAX);
         let end_ns = monotonic_ns().saturating_add(wait_ns);
@@ -124,11 +124,11 @@ impl Asker {
         heard
     }
 
-    /// The names of the bridges whose sockets are here and can be trusted, sorted.
+    /// The names of the bridges with trusted sockets in the directory, sorted.
     fn names(&self) -> Vec<String> {
         let trusted = |meta: &Metadata| meta.uid() == 0 || meta.uid() == self.user;
         let Ok(dir) = fs::symlink_metadata(&self.dir) else { return Vec::new() };
-        // Whoever may write here could put another socket in the place of one that was looked at.
+        // A process that may write here could replace a socket after it was checked.
         if !dir.is_dir() || !trusted(&dir) || dir.mode() & OTHERS_WRITE != 0 {
             return Vec::new();
         }
@@ -157,14 +157,14 @@ impl Asker {
             return Err(Deaf::Late);
         }
         connect(&self.dir.join(format!("{name}.sock"))).map_err(|error| match error.kind() {
-            // Its list of who waits is full.
+            // Its backlog of connections is full.
             ErrorKind::WouldBlock => Deaf::Late,
             _ => Deaf::Nobody,
         })
     }
 }
 
-/// Connects and asks without waiting for anything.
+/// Connects and sends the request without waiting.
 fn connect(socket: &Path) -> io::Result<UnixStream> {
     let connection = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     connection.set_nonblocking(true)?;

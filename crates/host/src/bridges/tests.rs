@@ -1,5 +1,5 @@
-//! What bridges say becomes samples of the schema: rates are differences, and neither a bridge that
-//! begins nor one that ends is a spike.
+//! The status of bridges becomes samples of the schema: rates are differences, and neither a bridge
+//! that begins nor one that ends is a spike.
 
 use probe::schema::schema;
 use probe::stat::StatId;

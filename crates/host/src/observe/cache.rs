@@ -154,7 +154,7 @@ fn test_files(folder: &Path) -> Option<Vec<PathBuf>> {
 /// Pages of one file.
 ///
 /// # Errors
-/// When the kernel does not say.
+/// When the kernel does not report it.
 pub fn of(file: &File) -> io::Result<Pages> {
     use std::io::{Seek, SeekFrom};
     let found = file.metadata()?;

@@ -157,7 +157,7 @@ impl Devices {
         }
     }
 
-    /// A file system without a device number of its own: the mount says what it is on.
+    /// A file system without a device number of its own: the mount entry has its device.
     fn follow_mount(&mut self, root: &Root, number: Number, pid: &str, depth: u32) {
         let mounts = root.read(&format!("proc/{pid}/mountinfo")).unwrap_or_default();
         let Some(mount) = Mount::find(&mounts, number) else {

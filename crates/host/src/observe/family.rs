@@ -211,7 +211,7 @@ fn missing(before: &HashMap<u32, Member>, now: &HashMap<u32, Member>) -> u64 {
     lost
 }
 
-/// One process; its CPU time to the nanosecond where this machine's clocks can be asked.
+/// One process; its CPU time to the nanosecond where this machine's clocks can be read.
 pub fn read(root: &Root, pid: u32) -> Option<Member> {
     let mut member = Member::parse(pid, &root.read(&format!("proc/{pid}/stat")).ok()?)?;
     if root.is_real()

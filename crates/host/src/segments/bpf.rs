@@ -1,5 +1,5 @@
-//! bpf(2): maps, programs, where they are attached. The only file here that talks to the kernel by
-//! addresses. Nothing is pinned: what this process made is gone when it is.
+//! bpf(2): maps, programs, where they are attached. The only file here that passes addresses to the
+//! kernel. Nothing is pinned: what this process made is gone when it is.
 
 use std::ffi::CStr;
 use std::io;
@@ -21,14 +21,14 @@ const TRACING: u32 = 26;
 const AT_TRACEPOINT: u32 = 23;
 /// Bytes of the part of `union bpf_attr` that any command here uses.
 const ATTRIBUTES: usize = 128;
-/// Bytes of what the verifier says that are kept: its last lines name the fault.
+/// Bytes of the verifier's output that are retained: its last lines name the fault.
 const VERIFIER_LOG: usize = 64 << 10;
 /// `ENOTSUPP`, which the kernel has for itself and libc has no name of.
 const NOT_SUPPORTED: i32 = 524;
 /// How often a program is loaded while the verifier is interrupted: by any signal or work that
 /// waits for this thread, such as what io_uring leaves behind.
 const LOAD_ATTEMPTS: u32 = 5;
-/// Elements that are asked for at a time.
+/// Elements of a batch.
 const BATCH: usize = 256;
 
 /// The CPUs that this machine may ever have, as `0-3,8`: the kernel writes a value for each.
@@ -53,7 +53,7 @@ pub enum MapKind {
 pub struct Refused {
     /// Why.
     pub error: io::Error,
-    /// The last line of the verifier that says anything; empty when it was not asked.
+    /// The last line of the verifier's output; empty if there was none.
     pub reason: String,
 }
 
@@ -87,8 +87,8 @@ impl Attributes {
 }
 
 /// # Safety
-/// Every address in `attributes` is of memory that is as large as the command says, and writable
-/// where it writes.
+/// Every address in `attributes` is of memory that is as large as the command requires, and
+/// writable where it writes.
 unsafe fn bpf(command: i32, attributes: &mut Attributes) -> io::Result<i32> {
     // SAFETY: `attributes` has ATTRIBUTES bytes; the rest is what this function's callers hold.
     let result =
@@ -97,7 +97,7 @@ unsafe fn bpf(command: i32, attributes: &mut Attributes) -> io::Result<i32> {
 }
 
 fn owned(descriptor: i32) -> OwnedFd {
-    // SAFETY: the kernel made it for this call; no one else has it. It is closed on exec.
+    // SAFETY: the kernel made it for this call; nothing else owns it. It is closed on exec.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
@@ -219,13 +219,13 @@ impl Running {
     /// Loads a program for the tracepoint with this type (`btf_trace_NAME`) and attaches it.
     ///
     /// # Errors
-    /// [`Refused`], with what the verifier says.
+    /// [`Refused`], with the output of the verifier.
     pub fn start(name: &CStr, code: &[[u8; 8]], tracepoint: u32) -> Result<Self, Refused> {
         let mut text = vec![0u8; VERIFIER_LOG];
         // Without its log first: an answer that does not fit into it would be a failure.
         let program = retried(|| load(name, code, tracepoint, &mut [])).map_err(|error| {
             if error.raw_os_error() != Some(libc::EPERM) {
-                // Asked for what it says; that it refuses is known.
+                // Repeated for its output; the result is known.
                 drop(load(name, code, tracepoint, &mut text));
             }
             Refused { error: plain(error), reason: last_line(&text) }
@@ -270,7 +270,7 @@ pub fn is_loaded(id: u32) -> Option<bool> {
 /// The name of an interface of the network namespace that this thread is in.
 pub fn interface_name(index: u32) -> Option<String> {
     let mut name = [0u8; libc::IF_NAMESIZE];
-    // SAFETY: `name` has the room that the function asks for.
+    // SAFETY: `name` has the room that the function requires.
     let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
     if found.is_null() {
         return None;

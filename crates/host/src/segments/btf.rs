@@ -209,7 +209,7 @@ impl Btf {
                 let one = self.size(u32_at(&self.bytes, at + TYPE)?, depth + 1)?;
                 one.checked_mul(u32_at(&self.bytes, at + TYPE + 8)?)
             }
-            // Integers, structures, unions, enumerations: as they say.
+            // Integers, structures, unions, enumerations: the size field.
             1 | 4..=6 | 16 | 19 => u32_at(&self.bytes, at + 8),
             _ => None,
         }

@@ -1,5 +1,5 @@
 //! The programs: which soft interrupt a CPU serves, each segment of TCP that is handed to an
-//! adapter, each acknowledgement that says nothing new. They change nothing and wait for nothing.
+//! adapter, each acknowledgement without new information. They change nothing and wait for nothing.
 
 use super::asm::{Alu, Jump, Label, Program, Register, Width};
 use super::btf::{Btf, BtfError, Field, Kind};
@@ -272,7 +272,7 @@ pub fn duplicate(f: &Fields, maps: Maps, namespace: u32) -> Vec<[u8; 8]> {
     p.assemble()
 }
 
-/// Leaves if the acknowledgement in the header there says something else to the socket `R8`.
+/// Leaves if the acknowledgement in the header there carries anything new for the socket `R8`.
 fn no_news(p: &mut Program, f: &Fields, header: i16, out: Label) {
     let counted = p.label();
     // (e) Its window is the last one.

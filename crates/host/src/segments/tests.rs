@@ -163,7 +163,7 @@ impl Drop for Changed {
     }
 }
 
-/// The fields are where the altered description says: outside of the structure, so the verifier
+/// The altered description places the fields outside of the structure, so the verifier
 /// refuses the program.
 #[test]
 fn a_program_that_the_kernel_refuses_is_named_with_its_reason() {

@@ -1,5 +1,5 @@
-//! Bridges played by hand: that hang, talk nonsense, never stop talking, or go away. None of them
-//! holds up who asks, or keeps the others from being heard.
+//! Simulated bridges: they hang, send malformed replies, never stop sending, or close the
+//! connection. None of them delays the requests or hides the replies of the others.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -28,7 +28,7 @@ impl Folder {
         self.path.clone()
     }
 
-    /// Who it belongs to.
+    /// The uid of its owner.
     pub(in super::super) fn user(&self) -> u32 {
         fs::metadata(&self.path).expect("the folder").uid()
     }
@@ -37,7 +37,7 @@ impl Folder {
         UnixListener::bind(self.path.join(format!("{name}.sock"))).expect("a socket")
     }
 
-    /// A bridge that says to the `n`th who asks, from 1, these pieces.
+    /// A bridge that sends these pieces to its `n`th client, counted from 1.
     pub(in super::super) fn bridge(
         &self,
         name: &str,
@@ -76,7 +76,7 @@ pub(in super::super) struct Played {
 
 impl Drop for Played {
     fn drop(&mut self) {
-        // One who connects and asks nothing ends it.
+        // A connection without a request ends the thread.
         drop(UnixStream::connect(&self.path));
         let ended = self.thread.take().map(JoinHandle::join);
         let _gone = fs::remove_file(&self.path);
@@ -86,8 +86,8 @@ impl Drop for Played {
     }
 }
 
-/// What a bridge answers that has delivered so many packets forth and nothing back, as
-/// `plimsoll bridge` words it.
+/// The reply of a bridge that has delivered `packets` packets forth and none back, in the format of
+/// `plimsoll bridge`.
 pub(in super::super) fn answer(pid: u32, packets: u64) -> Vec<u8> {
     let way = |packets: u64| {
         let (bytes, lost, twice) = (packets * 1000, packets / 10, packets / 100);
@@ -212,7 +212,7 @@ fn what_others_may_have_put_there_is_not_asked() {
     let folder = Folder::new();
     let listener = folder.socket("wan");
     listener.set_nonblocking(true).expect("not to wait");
-    // Somebody else's folder; root's is trusted by all.
+    // A folder of another user is not trusted; root's is trusted by all.
     if folder.user() != 0 {
         let stranger = folder.user() + 1;
         assert_eq!(heard(&mut Asker::new(folder.path(), stranger)), []);

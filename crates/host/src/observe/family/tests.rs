@@ -41,7 +41,7 @@ fn an_observer_that_the_server_has_started_is_not_of_it() {
         f.cpu_ns() / TICK
     };
     assert_eq!((with(None), with(Some(11)), with(Some(12))), (180, 100, 150));
-    // One that observes itself is what it was asked for.
+    // An observer that observes itself is part of the request.
     assert_eq!(with(Some(10)), 180);
 }
 
