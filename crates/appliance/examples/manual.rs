@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-/// Shells whose completions are shipped.
+/// Shells with completions in the package.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Fish, Shell::Zsh];
 
 fn main() -> ExitCode {
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 /// Writes them all below `dir`.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn write(dir: &Path) -> std::io::Result<()> {
     let (pages, completions) = (dir.join("man1"), dir.join("completions"));
     std::fs::create_dir_all(&pages)?;

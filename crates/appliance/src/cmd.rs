@@ -76,9 +76,9 @@ fn starts() {
     out::note("plimsoll: the server does not answer yet; waiting until it has started");
 }
 
-/// Prints what is at a path of the API: as JSON, or as `show` has it. Where the server does not
-/// know a name in the path (404), the argument was wrong, and `lister` says which there are; it is
-/// empty if there is no name in it.
+/// Prints the resource at a path of the API: as JSON, or as `show` formats it. Where the server
+/// does not know a name in the path (404), the argument was wrong, and `lister` names the command
+/// that lists the valid ones; it is empty if the path has no name.
 fn print<T: DeserializeOwned>(
     (tried, lister): (&str, &str),
     args: &ListArgs,

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
             ::lab::cli::secret_words().iter().for_each(|word| sys::hide_argument(word));
             return ::lab::cli::run(*args, &cmd::lab::find);
         }
-        // Where its sockets are is told here, beside those of servers.
+        // The directory of its sockets is passed from here; it is the one of the servers.
         Command::Bridge(args) => return ::lab::bridge::cli::run(args, &registry::default_dir()),
         Command::Demo(args) => cmd::demo::run(&args),
         Command::Dsync(args) => ::sync::cli::run(&args),

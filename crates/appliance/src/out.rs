@@ -1,4 +1,4 @@
-//! What all commands say alike: output, failures, exit codes.
+//! Common output of all commands: results, failures, exit codes.
 
 pub use base::failure::{DEGRADED, Failure, OrFailure, chain};
 pub use base::out::{note, offer, print};

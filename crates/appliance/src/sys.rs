@@ -19,8 +19,8 @@ pub fn hold_signals() {
     let _held = held().thread_block();
 }
 
-/// Waits for the next of them. True for SIGHUP, which asks for files to be read again; after one of
-/// the others, which ask to end, SIGINT ends the process at once.
+/// Waits for the next of them. True for SIGHUP, a request to read files again; after one of the
+/// others, which are requests to end, SIGINT ends the process at once.
 pub fn wait_for_signal() -> bool {
     let number = loop {
         if let Ok(number) = held().wait() {
@@ -53,7 +53,7 @@ pub fn kill_self() {
 
 /// Whether the file system of `dir` holds users to quotas (quotactl_fd(2), Linux 5.14).
 pub fn quotas_are_on(dir: &File) -> Result<bool> {
-    // In the form that xfs has brought and that the kernel answers for all file systems.
+    // In the form introduced by xfs, which the kernel supports for all file systems.
     const Q_XGETQSTAT: libc::c_long = 0x5805;
     const USRQUOTA: libc::c_long = 0;
     const USERS_ENFORCED: u16 = 1 << 1;
@@ -79,7 +79,7 @@ pub fn quotas_are_on(dir: &File) -> Result<bool> {
 
 /// Whether io_uring may be used.
 pub fn try_io_uring() -> Result<()> {
-    // struct io_uring_params is 120 bytes; all zero asks for the defaults.
+    // struct io_uring_params is 120 bytes; all zero selects the defaults.
     let mut params = [0u64; 15];
     // SAFETY: the kernel writes at most the 120 bytes of `params`.
     let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1u32, params.as_mut_ptr()) };
@@ -110,9 +110,9 @@ pub fn try_watch(dir: &std::path::Path) -> Result<()> {
     Ok(inotify.add_watch(dir, AddWatchFlags::IN_DELETE_SELF).map(drop)?)
 }
 
-/// Whether the kernel's clock is kept right by somebody (adjtimex(2)).
+/// Whether the kernel's clock is synchronised (adjtimex(2)).
 pub fn clock_is_kept() -> Result<bool> {
-    // SAFETY: plain numbers; all zero asks for the state and changes nothing.
+    // SAFETY: plain numbers; all zero reads the state and changes nothing.
     let mut clock: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: a live structure that the kernel fills.
     let state = unsafe { libc::adjtimex(&raw mut clock) };
@@ -120,9 +120,9 @@ pub fn clock_is_kept() -> Result<bool> {
     Ok(state != libc::TIME_ERROR && clock.status & libc::STA_UNSYNC == 0)
 }
 
-/// What a network device does by itself, or the driver just above it (ethtool's SIOCETHTOOL):
-/// whether large segments are cut into packets, and whether packets are joined before the protocol
-/// sees them.
+/// The offloads of a network device or of the driver just above it (ethtool's SIOCETHTOOL): whether
+/// large segments are cut into packets, and whether packets are joined before the protocol sees
+/// them.
 pub fn offloads(device: &str) -> Result<(bool, bool)> {
     const SIOCETHTOOL: libc::Ioctl = 0x8946;
     const GET_TSO: u32 = 0x1e;
@@ -145,13 +145,13 @@ pub fn offloads(device: &str) -> Result<(bool, bool)> {
 }
 
 /// Writes over each place of this process's command line, as `/proc/PID/cmdline` and `ps` show it,
-/// that ends an argument with `secret`. Where the kernel does not say where it lies, nothing is
-/// done: it was readable until now anyway, and the help says how to avoid that.
+/// that ends an argument with `secret`. If the kernel does not report its location, nothing is
+/// done: it was readable until now anyway, and the help describes how to avoid that.
 pub fn hide_argument(secret: &str) {
     let Some((start, length)) = command_line() else { return };
-    // SAFETY: the kernel says that our own argument strings lie here; they are on the writable
-    // stack and live as long as the process. Before the first thread nobody else reads them, and
-    // std copies them when asked.
+    // SAFETY: the kernel reports this as the location of our own argument strings; they are on the
+    // writable stack and live as long as the process. Before the first thread is started nothing
+    // else reads them, and std copies them on each query.
     let line = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, length) };
     for argument in line.split_mut(|byte| *byte == 0) {
         if let Some(at) = argument.len().checked_sub(secret.len())
@@ -180,6 +180,6 @@ fn check(result: i64) -> Result<()> {
 
 fn take(fd: RawFd) -> Result<OwnedFd> {
     check(fd.into())?;
-    // SAFETY: the call has just returned this descriptor, and nobody else knows it.
+    // SAFETY: the call has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -1,5 +1,5 @@
-//! `plimsoll doctor`: the shape of its answer, held against `tests/golden/doctor.txt`, and who has
-//! a port. `UPDATE_GOLDEN=1` writes the file anew.
+//! `plimsoll doctor`: the structure of its output, compared with `tests/golden/doctor.txt`, and the
+//! process that uses a port. `UPDATE_GOLDEN=1` rewrites the file.
 
 use std::net::TcpListener;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! How the command line reads, held against `tests/golden/help`. `UPDATE_GOLDEN=1` writes the
-//! files anew; look at the difference before you commit it.
+//! The text of the command line's help, compared with `tests/golden/help`. `UPDATE_GOLDEN=1`
+//! rewrites the files; review the difference before you commit it.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! `plimsoll serve` as a program: how it starts, what it says, how it ends.
+//! `plimsoll serve` as a program: its start, its output, its end.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};

@@ -27,7 +27,7 @@ const QUIET: [&str; 14] = [
     "server.bad_records",
     "server.panics",
     "server.transfers_unlogged",
-    // The load comes in the clear.
+    // The load is unencrypted.
     "server.tls_sessions",
     "server.tls_failures",
     // The queue is empty whenever a thread is free, which is most of the time.

@@ -1,4 +1,4 @@
-//! `plimsoll analytics`: statistics on the terminal. It asks the API as the browser does.
+//! `plimsoll analytics`: statistics on the terminal. It uses the API as the browser does.
 
 mod cluster;
 mod table;
@@ -126,7 +126,7 @@ fn encode(stat: &str) -> String {
     out::url_encode(stat.as_bytes())
 }
 
-/// Wrong usage, with names that are near, if the server says that the question is at fault.
+/// Wrong usage, with similar names, if the server reports an invalid query.
 fn refused(tried: &str, args: &ShowArgs, server: &Client, error: &ClientError) -> Failure {
     let ClientError::Refused { status: 400, failed, hint, .. } = error else {
         return unreachable(tried, error);

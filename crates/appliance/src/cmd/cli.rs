@@ -1,5 +1,5 @@
-//! `plimsoll cli`: the context shell on a terminal, or its lines from a script. What they mean is
-//! in `control::cli`; here is only where they come from and where what they say goes.
+//! `plimsoll cli`: the context shell on a terminal, or its lines from a script. They are
+//! interpreted in `control::cli`; this module has only their input and output.
 
 mod history;
 pub mod outside;
@@ -22,7 +22,7 @@ use outside::User;
 /// Runs the command.
 ///
 /// # Errors
-/// No server, or what has the lines cannot be read; what a line does wrong is told already.
+/// No server, or the lines cannot be read; errors of a line are printed already.
 pub fn run(args: &CliArgs) -> Result<ExitCode, Failure> {
     let client = super::server(&args.server)?;
     let stdin = args.lines.is_empty() && args.file.as_deref().is_none_or(|p| p == Path::new("-"));
@@ -49,7 +49,8 @@ pub fn run(args: &CliArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Lines as they come, so that a program at the other end of a pipe can read before it goes on.
+/// Lines as they come, so that a program at the other end of a pipe can read the output of one line
+/// before it sends the next.
 fn from_reader(shell: Shell, reader: impl BufRead, args: &CliArgs) -> Result<ExitCode, Failure> {
     let (mut wrong, mut length) = (None, 0);
     let lines = reader.take(CLI_SCRIPT_MAX as u64 + 1).lines().map_while(|line| {

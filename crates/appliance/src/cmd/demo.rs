@@ -1,8 +1,8 @@
 //! `plimsoll demo`: the main job end to end, on a scratch share that is removed afterwards.
 //!
 //! It starts `plimsoll serve` and the lab's clients as processes of their own, as a user would, so
-//! that each one's CPU time is its own. With a terminal it then keeps serving and says where to
-//! look; without one it ends.
+//! that each one's CPU time is its own. With a terminal it then continues to serve and prints the
+//! addresses; without one it ends.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, IsTerminal};
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::cli::DemoArgs;
 use crate::out::{self, Failure, OrFailure, note};
 
-/// Serves a scratch share, finds its limits, says where to look.
+/// Serves a scratch share, finds its limits, prints the addresses.
 ///
 /// # Errors
 /// When the server does not start or the lab cannot run.
@@ -130,7 +130,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A child of ours that was not waited for.
+        // A child of this process that was not waited for.
         let pid = Pid::from_raw(self.child.id().cast_signed());
         let _ended = kill(pid, Signal::SIGTERM);
         let _ = self.child.wait();

@@ -46,7 +46,7 @@ struct Place<'a> {
     port_offset: u16,
 }
 
-/// Runs the command. The exit code says whether something is missing that serving uses.
+/// Runs the command. The exit code shows whether something is missing that the server uses.
 ///
 /// # Errors
 /// Only if the directory or the output cannot be used: something missing is an answer.

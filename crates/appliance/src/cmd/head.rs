@@ -89,7 +89,7 @@ fn serve(args: &HeadArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks the head on this machine.
+/// Sends a request to the head on this machine.
 fn ask(tried: &str, config: &Config, command: &Command) -> Result<Response, Failure> {
     let response = local::request(&config.socket(), command).map_err(|e| {
         let hint = match e.kind() {

@@ -1,5 +1,5 @@
-//! `plimsoll http`: the locks of WebDAV of a running server, and releasing one. It asks the API as
-//! the browser does.
+//! `plimsoll http`: the locks of WebDAV of a running server, and the release of one. It uses the
+//! API as the browser does.
 
 use base::units;
 use control::client::Client;
@@ -13,7 +13,7 @@ use crate::cli::HttpCommand;
 use crate::out::{Failure, url_encode};
 
 const PATH: &str = "/api/v1/services/http/locks";
-/// What tells the ids of locks.
+/// The command that lists the ids of locks.
 const LISTER: &str = "see `plimsoll http locks`";
 const NONE: &str = "no WebDAV client holds a lock";
 

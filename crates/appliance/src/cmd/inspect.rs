@@ -1,5 +1,5 @@
-//! `plimsoll inspect`: any file of ours as text, without a server. The room that writes a format
-//! reads it; this only finds out which it is.
+//! `plimsoll inspect`: any file of Plimsoll as text, without a server. The crate that writes a
+//! format reads it; this module only detects the format.
 
 mod archive;
 mod configuration;
@@ -25,7 +25,7 @@ const WHOLE_MAX: u64 = 64 << 20;
 /// Runs the command.
 ///
 /// # Errors
-/// If the file cannot be read or is none of ours.
+/// If the file cannot be read or is not in a format of Plimsoll.
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let path = &args.file;
     let tried = format!("inspect {}", path.display());
@@ -58,7 +58,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     out::print(&if args.json { out::json(&found.value) } else { found.text })
 }
 
-/// What a file says, for programs and for people.
+/// The content of a file, for programs and for people.
 struct Inspected {
     value: Value,
     text: String,
@@ -99,7 +99,7 @@ fn in_pieces<E: Error + From<io::Error>>(
     })
 }
 
-/// What a file of the state directory says. Secrets are described, never shown.
+/// The content of a file of the state directory. Secrets are described, never shown.
 fn recognise(path: &Path, bytes: &[u8]) -> Option<Inspected> {
     let name = path.file_name()?.to_str()?;
     let text = std::str::from_utf8(bytes).ok();
@@ -188,7 +188,7 @@ fn certificate(pem: &str) -> Option<Value> {
     }))
 }
 
-/// What an authority has given by ACME: `STATE/certificates/NAME.json`.
+/// A certificate issued by ACME: `STATE/certificates/NAME.json`.
 fn issued(bytes: &[u8]) -> Option<Value> {
     let issued: control::certificates::acme::issued::Issued = serde_json::from_slice(bytes).ok()?;
     let mut value = json!({
@@ -202,7 +202,7 @@ fn issued(bytes: &[u8]) -> Option<Value> {
     Some(value)
 }
 
-/// Who held state when the server ended (`docs/formats/clients.md`).
+/// The clients that held state when the server ended (`docs/formats/clients.md`).
 fn clients(bytes: &[u8]) -> Option<Value> {
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let clients = vfs::recovery::read(bytes).ok()?.into_iter().map(|client| {

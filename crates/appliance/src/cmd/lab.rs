@@ -1,9 +1,9 @@
-//! `plimsoll lab run secure-protocols --share NAME`: the targets of a comparison, as the server
-//! that runs here tells them.
+//! `plimsoll lab run secure-protocols --share NAME`: the targets of a comparison, obtained from the
+//! server that runs here.
 //!
-//! It is asked through its local socket, which the serving user and root alone may use, so that the
-//! certificate and the host key that it names are known for sure: they are pinned. A password is
-//! tried at one service first, and the others are spared it if it is wrong.
+//! The server is queried through its local socket, which only the serving user and root may use, so
+//! the certificate and the host key that it returns are authentic: they are pinned. A password is
+//! tried at one service first; if it is wrong, the other services are not tried.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ use super::{parse, unreachable};
 use crate::cli::ServerArgs;
 use crate::out::{Failure, OrFailure, shell_quote, url_encode};
 
-/// The targets of a share; what is wrong is told.
+/// The targets of a share; errors are printed.
 ///
 /// # Errors
 /// The exit code, when the user knows already.
@@ -70,7 +70,7 @@ fn ask<T: for<'a> serde::Deserialize<'a>>(
     parse(tried, &text)
 }
 
-/// What the nodes of the services say.
+/// The nodes of the services.
 fn known(client: &Client, tried: &str) -> Result<Known, Failure> {
     let node = |path: &str| ask::<Node>(client, tried, &format!("/api/v1/nodes/{path}"));
     let pin = |service: &Node| {

@@ -18,11 +18,11 @@ pub struct Sizes {
     pub buffered: usize,
 }
 
-/// What there is where nothing bounds it.
+/// The sizes without a memory limit.
 const FULL: Sizes = Sizes { recorder: RECORDER_BYTES, buffered: BUFFERED_BYTES_MAX };
 
 impl Sizes {
-    /// With this much memory for a process that serves on so many cores.
+    /// With this much memory for a process that serves on `cores` cores.
     pub fn of(memory: Option<&Memory>, cores: usize) -> Self {
         let Some(memory) = memory else { return FULL };
         let part = |part: u64| usize::try_from(memory.bytes / part).unwrap_or(usize::MAX);
@@ -56,7 +56,7 @@ pub fn here() -> (Option<Memory>, Sizes) {
     (memory, sizes)
 }
 
-/// The sizes for a server that starts here; the log says what is reduced, and why.
+/// The sizes for a server that starts here; the log shows what is reduced, and why.
 pub fn at_start() -> Sizes {
     let (memory, sizes) = here();
     if let (Some(memory), Some(reduced)) = (memory, sizes.reduced()) {

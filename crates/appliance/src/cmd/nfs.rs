@@ -1,5 +1,5 @@
-//! `plimsoll nfs`: the clients of a running server, what they hold, and ending one. It asks the API
-//! as the browser does.
+//! `plimsoll nfs`: the clients of a running server, their state, and the expiry of one. It uses the
+//! API as the browser does.
 
 use base::units;
 use control::client::Client;
@@ -13,7 +13,7 @@ use crate::cli::{HeldArgs, NfsCommand};
 use crate::out::{Failure, url_encode};
 
 const PATH: &str = "/api/v1/services/nfs";
-/// What tells the ids of clients.
+/// The command that lists the ids of clients.
 const LISTER: &str = "see `plimsoll nfs clients`";
 
 /// Runs the command.

@@ -48,7 +48,7 @@ const STATE: &str = "use the state directory";
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// Anything that keeps it from serving all that was asked for: it never serves half of it.
+/// Anything that prevents it from serving all that was requested: it never serves only a part.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // Before the first thread, which would take the signals otherwise.
     sys::hold_signals();
@@ -140,8 +140,8 @@ fn head_socket(args: &ServeArgs) -> Option<PathBuf> {
     args.lease.as_deref().map(local::of_lease).or_else(local::of_this_machine)
 }
 
-/// Opens the tree. With a file, its configuration is in force from this start on: it is recorded as
-/// an import unless nothing differs.
+/// Opens the tree. With a file, its configuration is in effect from this start on: it is recorded
+/// as an import unless nothing differs.
 ///
 /// # Errors
 /// Something cannot be read, or the file is wrong.
@@ -173,8 +173,8 @@ fn import(tree: &Tree, file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The administration, from now on, and with it all services; whoever tells of the server knows
-/// where it is.
+/// Starts the administration and, with it, all services. Its address is stored in `running` for the
+/// announcement.
 fn listen(
     running: &Running,
     control: &Arc<Control>,
@@ -185,7 +185,7 @@ fn listen(
         other => Failure::of("start the admin interface", other),
     })?;
     let _ = running.admin.set((listening.admin(), listening.places().clone()));
-    // Until now connections wait, so that nobody finds one service before another.
+    // Until now connections wait, so that no client finds one service before another.
     running.parts.runtimes.release();
     // Hashing passwords, reading tables and making keys have left much free memory.
     base::memory::give_back();
@@ -208,9 +208,9 @@ fn open_replication(state: &StateDir) -> Result<Arc<Replication>, Failure> {
     Replication::open(state.path().to_owned(), program, clock).or_failure(tried)
 }
 
-/// Waits for the signal that ends it; what only asks for files to be read again is followed.
-/// Another head takes the address of a resource over: its connections are returned, for clients are
-/// not to see their end.
+/// Waits for the signal that ends the server; signals to read files again are handled. If another
+/// head takes the address of a resource over, the connections are returned, since clients must not
+/// see their end.
 fn serve_on(plan: &Plan<'_>, running: &Running) -> Option<SilentEnd> {
     let lease = plan.args.lease.as_ref();
     let recorder = lease.and_then(|_| Recorder::start(&running.parts.state, plan.args.address));
@@ -226,7 +226,7 @@ fn serve_on(plan: &Plan<'_>, running: &Running) -> Option<SilentEnd> {
     recorder.map(|recorder| recorder.hand_over())
 }
 
-/// Reads export rules and certificates again. Where they are wrong, those before go on.
+/// Reads export rules and certificates again. Where they are wrong, the current ones stay in use.
 fn reload(plan: &Plan<'_>, running: &Running) {
     let services = &running.services;
     let rules = plan::export_rules(plan.args)
@@ -238,7 +238,8 @@ fn reload(plan: &Plan<'_>, running: &Running) {
     services.renew_tls(&running.certificates).iter().for_each(Failure::tell);
 }
 
-/// In the order of the data: first nothing new comes in, then what came is written down.
+/// In the order of the data: first no new requests are accepted, then the received data is
+/// recorded.
 fn end(registration: Option<Registration>, lab: Worker, listening: Listening, running: &Running) {
     drop(registration);
     // While it is still served: what a run has made on a share is removed.

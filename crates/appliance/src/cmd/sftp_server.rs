@@ -1,5 +1,6 @@
-//! `plimsoll sftp-server`: what OpenSSH's sshd starts for somebody who has signed in there. It runs
-//! as him, so his rights are the kernel's to judge; of a server that runs here it knows nothing.
+//! `plimsoll sftp-server`: the subsystem that OpenSSH's sshd starts for a signed-in user. It runs
+//! with the uid of that user, so the kernel checks the permissions; it does not communicate with a
+//! server on this machine.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,10 +36,10 @@ const TRIED: &str = "serve SFTP";
 const ROOT: &str = "root";
 /// Threads for what may block: one client, and a core or two.
 const POOL: PoolLimits = PoolLimits { threads: 4, queue: 1024, per_client: 1024 };
-/// Memory of the flight recorder, which nobody reads here: as little as there can be.
+/// Memory of the flight recorder, which is not read here: the minimum.
 const RECORDER_BYTES: usize = 64 << 10;
 
-/// Nobody signs in: sshd has seen to that.
+/// No user signs in here: sshd has authenticated the user.
 struct SignedIn(Arc<Person>);
 
 impl Identity for SignedIn {
@@ -100,7 +101,7 @@ fn home(args: &SftpServerArgs, root: &VPath) -> Vec<u8> {
 /// Runs it, until the client has gone.
 ///
 /// # Errors
-/// What cannot be served, or that it is not sshd who has called.
+/// The directory cannot be served, or the process was not started by sshd.
 pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
     raise_descriptor_limit().or_failure(TRIED)?;
     let table = table(args)?;
@@ -141,8 +142,7 @@ pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
     });
     let pool = Arc::clone(&files.engine.pool);
     let served = exchange(files, person, settings);
-    // Temporary files of uploads that were given up are removed there, and this process is the only
-    // one that knows of them.
+    // Temporary files of abandoned uploads are removed there, and no other process knows of them.
     pool.wait_idle();
     served
 }
@@ -166,7 +166,7 @@ fn exchange(files: Arc<Files>, person: Arc<Person>, settings: Settings) -> Resul
         let session = Session::new(Rc::clone(&core), who, Arc::new(settings));
         Ok::<_, std::io::Error>(conn::serve(session, input, output).await)
     });
-    // What was given up with the channel is taken away.
+    // Temporary files of uploads that ended with the channel are removed.
     runtime.block_on(local);
     match served.map_err(|e| failed(&e))? {
         Ok(()) | Err(conn::Ended::Gone(_)) => Ok(()),

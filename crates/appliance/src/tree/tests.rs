@@ -92,8 +92,8 @@ fn good(path: &Path, property: &Property) {
     }
 }
 
-/// On the command line a word means the same everywhere; only what comes and goes by itself may
-/// have `abort` and `destroy` as actions.
+/// A word of the command line has the same meaning everywhere; only items that the server creates
+/// and removes itself may have `abort` and `destroy` as actions.
 #[test]
 fn no_action_is_hidden_by_a_command() {
     for (path, context) in all() {

@@ -66,7 +66,7 @@ pub fn address() -> Ipv4Addr {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let n = NEXT.fetch_add(1, Ordering::Relaxed);
     let pid = std::process::id();
-    // The low bits of the pid tell test programs apart; n, tests of one program.
+    // The low bits of the pid distinguish test programs; n, the tests of one program.
     Ipv4Addr::new(127, 23 + (pid >> 8) as u8 % 64, pid as u8, n as u8)
 }
 
@@ -134,7 +134,7 @@ impl Server {
         self.child.id()
     }
 
-    /// What an announced text field says.
+    /// The value of an announced text field.
     pub fn text(&self, field: &str) -> &str {
         self.announced[field].as_str().unwrap_or_else(|| panic!("{field}: {}", self.announced))
     }

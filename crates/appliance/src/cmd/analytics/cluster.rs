@@ -1,5 +1,5 @@
-//! `analytics show --cluster`: the servers of all resources are asked from any head, with the token
-//! and the certificate in their state directories; what is missing is named by head.
+//! `analytics show --cluster`: the servers of all resources are queried from any head, with the
+//! token and the certificate in their state directories; what is missing is named by head.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -70,7 +70,7 @@ pub fn show(args: &ShowArgs, config: &Path) -> Result<(), Failure> {
     out::print(&table::show(&data, &clock))
 }
 
-/// What each server is asked.
+/// The query for each server.
 struct Question<'a> {
     stat: &'a str,
     from: u64,
@@ -96,7 +96,7 @@ fn coarsest(answers: &[Data]) -> Option<u64> {
     }
 }
 
-/// Asks the servers of all resources.
+/// Queries the servers of all resources.
 fn ask_all(
     tried: &str,
     config: &Config,

@@ -110,7 +110,7 @@ fn heat_rows(data: &Data) -> Vec<HeatRow> {
         .collect();
     for bucket in data.buckets() {
         let row = (at(bucket) / per_row).checked_sub(first).and_then(|row| rows.get_mut(row));
-        // The lowest is first and the highest last, says the API.
+        // The API returns the lowest first and the highest last.
         let Some((_, average, values)) = row else { continue };
         *average += bucket.average;
         for (sum, value) in values.iter_mut().zip(&bucket.values) {

@@ -9,7 +9,7 @@ use reedline::{
 
 use super::outside::make_private;
 
-/// Says whether a line must not be kept.
+/// Whether a line must not be recorded.
 pub type Secret = Box<dyn Fn(&str) -> bool + Send>;
 
 /// A history that forgets secrets.

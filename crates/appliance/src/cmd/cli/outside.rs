@@ -9,7 +9,7 @@ use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 
 /// The user behind standard input.
 pub struct User {
-    /// Whether there is somebody to ask.
+    /// Whether questions can be asked: standard input is a terminal.
     pub asks: bool,
 }
 
@@ -28,7 +28,7 @@ impl Outside for User {
     }
 
     fn write(&mut self, path: &str, text: &str) -> Result<(), String> {
-        // A configuration tells much; it is the user's to hand on.
+        // A configuration may contain sensitive information; only the user may pass it on.
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         let done = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));

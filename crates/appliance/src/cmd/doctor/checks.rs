@@ -65,7 +65,7 @@ pub static CHECKS: [Check; 28] = [
         .good_for("NFSv4.2 clients can clone and copy files without moving data")
         .instead("COPY copies the data on the server, CLONE is not supported")
         .advice("xfs with reflink=1, or btrfs"),
-    // Nothing is missing where nobody has asked for them.
+    // Quotas are optional: their absence is not a defect.
     Check::new("quotas", SomeClients, look::quotas)
         .good_for("quotas of the file system are enforced and reported per user")
         .instead("all users share the free space")

@@ -46,7 +46,7 @@ impl Outcome {
     }
 }
 
-/// Who uses what is looked for.
+/// What needs the result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// Serving does.
@@ -61,7 +61,7 @@ pub enum Use {
 pub struct Check {
     /// Its name.
     pub id: &'static str,
-    /// Who uses it.
+    /// What needs it.
     pub used: Use,
     /// What it is good for.
     pub sentence: &'static str,

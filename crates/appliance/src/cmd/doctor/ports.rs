@@ -1,4 +1,4 @@
-//! The ports that would be listened on: free, or taken, and by whom.
+//! The ports that the server would listen on: free, or in use, and by which process.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -32,8 +32,8 @@ pub fn port(place: &Place<'_>, port: Port) -> Outcome {
     }
 }
 
-/// The name and id of the process that listens where this address and port cannot be had, as far
-/// as this user may know.
+/// The name and id of the process that listens on this address and port, or on one that conflicts
+/// with it, as far as this user may see it.
 fn holder(at: SocketAddr) -> Option<(String, u32)> {
     let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
@@ -52,7 +52,7 @@ fn holder(at: SocketAddr) -> Option<(String, u32)> {
     Some((fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned(), pid))
 }
 
-/// Inodes of the sockets that listen where `at` cannot be had for them, of a table as
+/// Inodes of the listening sockets that conflict with `at`, from a table in the format of
 /// `/proc/net/tcp` and `/proc/net/tcp6` (proc(5)).
 pub fn listeners(table: &str, at: SocketAddr) -> Vec<u64> {
     const LISTEN: &str = "0A";

@@ -1,4 +1,4 @@
-//! What a report says, and how sockets are found.
+//! The text of a report, and the search for sockets.
 
 use std::io::Error;
 

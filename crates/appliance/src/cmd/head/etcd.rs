@@ -23,7 +23,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// With the certificates of etcd's authority, if it has one.
+    /// With the certificates of etcd's CA, if it has one.
     ///
     /// # Errors
     /// The file cannot be used.

@@ -11,7 +11,7 @@ use crate::tree::ROOT;
 /// How every configuration begins.
 const HEAD: &str = "# A configuration of Plimsoll";
 
-/// What such a file says.
+/// The content of such a file.
 pub fn recognise(name: &str, content: &str) -> Option<Inspected> {
     if content.starts_with(HEAD) {
         return Some(configuration(content));
@@ -45,7 +45,7 @@ fn configuration(content: &str) -> Inspected {
     Inspected { value, text: shown }
 }
 
-/// Whose they are; never what they are.
+/// The nodes and properties that have secrets; never the values.
 fn secrets(content: &str) -> Option<Value> {
     let file: Value = serde_json::from_str(content).ok()?;
     let of = |one: &Value| Some(format!("{} {}", one["path"].as_str()?, one["property"].as_str()?));

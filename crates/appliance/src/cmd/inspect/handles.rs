@@ -19,7 +19,7 @@ pub(super) fn recognise(name: &str, bytes: &[u8]) -> Option<Inspected> {
     }
     let found = match handle_table::read(bytes, kernel) {
         Ok(content) => found(kernel, &content),
-        // Recognised, so it is said what is wrong with it.
+        // The format is recognised, so the error is shown.
         Err(e) => Inspected::from(json!({
             "format": "table of handles",
             "damaged": e.to_string(),

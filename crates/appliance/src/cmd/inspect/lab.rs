@@ -94,7 +94,7 @@ fn one_run(text: &str) -> Option<Inspected> {
     Some(Inspected { text: shown, value: serde_json::from_str(text).ok()? })
 }
 
-/// What was asked of a result.
+/// The request of a result.
 fn request(text: &str) -> Option<Inspected> {
     let request: Request = Request::parse(text).ok()?;
     let mut shown = format!("lab request, format {}\n", request.format);

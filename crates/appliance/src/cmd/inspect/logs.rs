@@ -44,7 +44,7 @@ fn is_of_transfers(name: &str) -> bool {
     })
 }
 
-/// What such a file says.
+/// The content of such a file.
 pub fn recognise(name: &str, content: &[u8]) -> Option<Inspected> {
     if name == HISTORY {
         return log(content, ("history of replication", "results"), |run: &Run| {

@@ -1,4 +1,4 @@
-//! What `serve` says when it is ready: for people, or as one JSON line for programs.
+//! The announcement of `serve` when it is ready: for people, or as one JSON line for programs.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub struct Announcement<'a> {
     pub running: &'a Running,
     /// Path of the one-time sign-in.
     pub login: String,
-    /// Name and password of a user who was made now.
+    /// Name and password of a user that this start has created.
     pub first: Option<(&'a str, &'a str)>,
 }
 
@@ -155,8 +155,8 @@ impl Announcement<'_> {
         text
     }
 
-    /// How to sign in. What lets anybody in goes to the terminal, and into no log: a first password
-    /// is put into a file then, which only root and the serving user can read.
+    /// How to sign in. Credentials are printed to a terminal, but never to a log: a first password
+    /// is then written to a file that only root and the serving user can read.
     fn sign_in(&self, login: &str) -> Result<String, Failure> {
         let link = field("sign in", &format!("{login}  (works once)"));
         let password = |(user, password): (&str, &str), once: &str| {

@@ -1,5 +1,5 @@
-//! The service manager that started this process, if one did: it is told when the server is ready
-//! and when it ends (sd_notify(3)).
+//! The service manager that started this process, if one did: it is notified when the server is
+//! ready and when it ends (sd_notify(3)).
 
 use std::ffi::{OsStr, OsString};
 use std::io::Result;
@@ -9,27 +9,28 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use crate::out;
 
-/// The variable by which a service manager says where it listens.
+/// The variable with the socket of the service manager.
 const SOCKET: &str = "NOTIFY_SOCKET";
 
-/// The variable that says that standard output is kept in a log, where no service manager is.
+/// The variable that marks standard output as a log where no service manager runs.
 const LOGGED: &str = "PLIMSOLL_LOGGED";
 
 fn set(variable: &str) -> Option<OsString> {
     std::env::var_os(variable).filter(|value| !value.is_empty())
 }
 
-/// Whether a service manager waits to hear of us.
+/// Whether a service manager waits for notifications.
 pub fn there() -> bool {
     set(SOCKET).is_some()
 }
 
-/// Whether standard output is kept, and read by others than who started us.
+/// Whether standard output is retained, and read by others than the user that started the server.
 pub fn logged() -> bool {
     there() || set(LOGGED).is_some()
 }
 
-/// Tells it, as `READY=1`. That it does not listen is no reason not to serve.
+/// Notifies the service manager, for example with `READY=1`. An error is logged and does not stop
+/// the server.
 pub fn tell(what: &str) {
     let Some(name) = set(SOCKET) else { return };
     if let Err(e) = send(&name, what) {

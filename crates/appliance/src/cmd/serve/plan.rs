@@ -1,4 +1,4 @@
-//! What `serve` was asked for, checked before anything is touched.
+//! The options of `serve`, checked before anything is changed.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -31,7 +31,7 @@ pub struct Plan<'a> {
     pub state: PathBuf,
     /// Where the admin interface listens.
     pub admin: SocketAddr,
-    /// Names and passwords of those who may administer during this run.
+    /// Names and passwords of the administrators of this run.
     pub users: Vec<(String, String)>,
     /// What the options decide of NFS.
     pub nfs_given: Vec<Override>,
@@ -109,7 +109,7 @@ fn served(dir: &Path) -> Result<PathBuf, Failure> {
     Ok(found)
 }
 
-/// `NAME:PASSWORD` or `NAME:@FILE`, whose first line is the password.
+/// `NAME:PASSWORD` or `NAME:@FILE`; the first line of the file is the password.
 fn user(text: &str) -> Result<(String, String), Failure> {
     // Never repeats `text`: what is wrong with it may be its password.
     let wrong = |failed: &str| {
@@ -139,7 +139,7 @@ fn user(text: &str) -> Result<(String, String), Failure> {
 /// may be read again.
 ///
 /// # Errors
-/// The file cannot be read, or a rule is wrong; says which.
+/// The file cannot be read, or a rule is wrong; the error names it.
 pub fn export_rules(args: &ServeArgs) -> Result<Rules, Failure> {
     let Some(path) = &args.exports else {
         let read = Rules::parse_each(&args.export, &System);
@@ -157,8 +157,8 @@ fn nfs_given(args: &ServeArgs) -> Vec<Override> {
     let file = |file: &Option<PathBuf>| {
         file.as_ref().map(|file| Value::Text(file.to_string_lossy().into_owned()))
     };
-    // Certificate and key come together, or not at all; what the command line says goes before what
-    // is configured.
+    // Certificate and key come together, or not at all; the command line takes precedence over the
+    // configuration.
     let named = args.nfs_tls_cert.as_ref().map(|_| Value::text(""));
     let given = [
         ("lease", args.nfs_lease.map(Value::number)),

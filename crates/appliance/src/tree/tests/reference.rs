@@ -49,7 +49,7 @@ fn default(property: &Property) -> String {
     }
 }
 
-/// What is to be known besides its values.
+/// Remarks in addition to the values.
 fn remarks(property: &Property) -> String {
     let role = match property.role {
         Role::Setting | Role::State => "",

@@ -1,4 +1,4 @@
-//! What is kept, and that nobody else can read it.
+//! Which lines are recorded, and that other users cannot read them.
 
 use std::os::unix::fs::PermissionsExt;
 

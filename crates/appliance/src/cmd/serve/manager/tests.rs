@@ -1,4 +1,4 @@
-//! What the service manager hears, by either kind of socket.
+//! The notifications that the service manager receives, by either kind of socket.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
