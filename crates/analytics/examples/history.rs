@@ -1,4 +1,4 @@
-//! How long a year of history takes to open and to ask.
+//! How long a year of history takes to open and to query.
 //!
 //! `TMPDIR=/dev/shm cargo run --release -p analytics --example history [HOURS]` writes a
 //! synthetic year: hours for a year, minutes for a quarter, seconds for HOURS (default 6), each

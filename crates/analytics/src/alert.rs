@@ -1,7 +1,7 @@
-//! Alerts: what is watched, and when people are told.
+//! Alerts: their conditions, and when they fire and clear.
 //!
 //! Pure: [`rule`] is an alert as it is configured, [`machine`] decides second by second, with the
-//! time handed in. Who reads the statistics and sends the messages is not known here.
+//! time passed in. Reading the statistics and sending the messages is the task of the caller.
 
 pub mod machine;
 pub mod node;

@@ -79,7 +79,7 @@ impl Bus {
         lost
     }
 
-    /// Tells every subscriber that nothing more comes.
+    /// Ends the stream of every subscriber.
     pub fn close(&self) {
         self.each(|queue| queue.closed = true);
     }

@@ -99,7 +99,7 @@ impl Assembler {
             // With the label that it has among operations.
             Ok(address) if dimension == CLIENT => {
                 let number = u64::from(self.hub.clients().intern(address));
-                // Clients have their names whatever they speak.
+                // Clients have the same names in all protocols.
                 self.names.key(Protocol::ALL[0], Dimension::Client, Some(number))
             }
             _ => Key::Name(Name::plain(name)),

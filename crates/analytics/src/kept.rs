@@ -1,6 +1,6 @@
-//! Datasets that somebody has asked to be kept: statistics narrowed so far that only the flight
-//! recorder has them, written into each second's frame from then on. They are few and end by
-//! themselves; what was kept stays as long as the seconds, minutes and hours that it lies in.
+//! Recorded datasets: statistics with filters that only the flight recorder can evaluate, written
+//! into the frame of each second while the dataset is recorded. There are few, and each has an end;
+//! the recorded values are stored as long as the seconds, minutes and hours that contain them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ pub struct Dataset {
     pub name: String,
     /// What is kept.
     pub stat: StatId,
-    /// Who asked for it: a user, or an alert.
+    /// The user or the alert that requested it.
     pub by: String,
     /// The first second, since the epoch.
     pub since: u64,
@@ -39,13 +39,13 @@ pub enum KeepError {
     /// The statistic does not exist: the asker's fault.
     #[error(transparent)]
     Stat(#[from] StatError),
-    /// It is kept without being asked for.
+    /// It is recorded without a request.
     #[error("{0} is always recorded")]
     Anyway(String),
     /// No operations are recorded of it.
     #[error("{0} is not a statistic of operations and cannot be recorded as a dataset")]
     NoOperations(String),
-    /// Its id is too long to be written down.
+    /// Its id is too long to be stored.
     #[error("the statistic id has {0} bytes; the maximum is {ALERT_TEXT_MAX}")]
     Long(usize),
     /// There are too many already, and none has ended.
@@ -98,7 +98,7 @@ impl Kept {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All, in the order in which they were asked for.
+    /// All, in the order of the requests.
     pub fn list(&self) -> Vec<Dataset> {
         self.all().clone()
     }
@@ -118,7 +118,7 @@ impl Kept {
         self.all().iter().any(|dataset| dataset.stat == *stat)
     }
 
-    /// What is to be written down of a second.
+    /// The statistics that are recorded in a second.
     pub fn at(&self, second: u64) -> Vec<StatId> {
         let all = self.all();
         let mut stats: Vec<StatId> =
@@ -128,8 +128,8 @@ impl Kept {
         stats
     }
 
-    /// Keeps `stat` for so many `seconds` from `now` on. One that is kept now goes on until then;
-    /// one that has ended makes room if there must be.
+    /// Records `stat` for `seconds` from `now` on. A dataset that is being recorded is extended to
+    /// that time; a dataset that has ended is removed if the table is full.
     ///
     /// # Errors
     /// It cannot be kept, or there are too many.
@@ -176,7 +176,7 @@ impl Kept {
         all.len() < before
     }
 
-    /// As it is written down: JSON (`docs/formats/state.md`).
+    /// The stored form: JSON (`docs/formats/state.md`).
     pub fn to_text(&self) -> String {
         let record = |one: &Dataset| Record {
             name: one.name.clone(),
@@ -190,7 +190,7 @@ impl Kept {
         serde_json::to_string_pretty(&list).unwrap_or_default() + "\n"
     }
 
-    /// Takes what [`Self::to_text`] has written, in place of what there is.
+    /// Replaces all datasets by those of [`Self::to_text`].
     ///
     /// # Errors
     /// It was written by something else.
@@ -227,7 +227,7 @@ struct Record {
     until: u64,
 }
 
-/// The file as `plimsoll inspect` tells it; `None` if it is none of ours.
+/// The file as `plimsoll inspect` prints it; `None` if it has another format.
 pub fn inspect(text: &str) -> Option<serde_json::Value> {
     let list: List = serde_json::from_str(text).ok()?;
     let datasets = serde_json::to_value(&list.datasets).ok()?;

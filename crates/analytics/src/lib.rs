@@ -1,4 +1,4 @@
-//! Statistics of the past and the present: collected each second, kept on disk, asked for by id.
+//! Statistics of the past and the present: collected each second, kept on disk, queried by id.
 //!
 //! Data flows one way: `probe` (per core) → [`collect`] (each second) → [`store`] (on disk) and
 //! [`bus`] (live subscribers) → [`query`].
@@ -8,8 +8,8 @@
 //! - [`collect`]: merges the cores' seconds with samples of the machine.
 //! - [`store`]: append-only segments by second, minute and hour.
 //! - [`query`]: a statistic id and an interval in, a graph out; from the store or the recorder.
-//! - [`kept`]: what is kept beside that, because somebody asked for it.
-//! - [`alert`]: what is watched, and when people are told. [`node`]: worksheets and datasets.
+//! - [`kept`]: the datasets that are recorded in addition.
+//! - [`alert`]: their conditions, and when they fire. [`node`]: worksheets and datasets.
 
 pub mod alert;
 pub mod bus;

@@ -69,8 +69,8 @@ pub struct Table {
     pub dimensions: [Arc<str>; 2],
     /// The statistic as a whole.
     pub total: Figures,
-    /// By how much the figures of a first key may be too low, added up over its second keys. Never
-    /// too high: what a row lacks is in a row whose first key is `Other`.
+    /// By how much the figures of a first key may be too low, summed over its second keys. They are
+    /// never too high: what a row lacks is in a row with the first key `Other`.
     pub error: Figures,
     /// Sorted by keys, each pair once.
     pub rows: Vec<(Key, Key, Figures)>,
@@ -244,7 +244,7 @@ impl Sum {
     }
 }
 
-/// Keeps the busiest of a sum that is under way, some times as many as will be left at its end.
+/// Retains the busiest rows of an incomplete sum, a multiple of the number that remains at its end.
 fn shorten(sum: &mut Table, rows: &mut Rows) {
     let (stat, dimensions) = (sum.stat.clone(), sum.dimensions.clone());
     let mut table = Table::from_rows(stat, dimensions, std::mem::take(rows), sum.error);

@@ -12,7 +12,7 @@ use probe::phases::Phase;
 
 use crate::model::{Key, Name};
 
-/// What other rooms know about numbers in records. Asked off the request path only.
+/// What other rooms know about numbers in records. Called off the request path only.
 pub trait Resolver: Send + Sync {
     /// The name of the user with this uid.
     fn user(&self, uid: u32) -> Option<String>;
@@ -82,8 +82,8 @@ impl Names {
         self.known.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Forgets everything but what cannot change, so that a renamed file or user shows, and a
-    /// client that has told its name.
+    /// Removes everything but what cannot change, so that new names of files and users, and names
+    /// that clients have sent, are read again.
     pub fn refresh(&self) {
         let stays =
             |dimension| matches!(dimension, Dimension::Op | Dimension::Status | Dimension::Phase);

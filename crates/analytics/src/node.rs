@@ -78,7 +78,7 @@ const KEEP_PARAMETERS: &[Property] = &[
     kept_for("for", "For", "Recording time."),
 ];
 
-/// How long a dataset is kept that somebody, or an alert, asks for.
+/// The retention of a dataset that a user or an alert has requested.
 pub(crate) const fn kept_for(
     name: &'static str,
     title: &'static str,

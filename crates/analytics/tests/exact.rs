@@ -1,4 +1,4 @@
-//! What an answer says of its own exactness is true: whatever was folded, cut or purged, no row is
+//! The exactness that an answer reports is true: whatever was folded, cut or purged, no row is
 //! too high, none lacks more than the error bound, and "exact" means that nothing lacks anything.
 
 use std::collections::BTreeMap;

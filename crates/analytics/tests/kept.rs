@@ -1,5 +1,5 @@
-//! A dataset that somebody has asked for is answered by the second, long after the flight recorder
-//! has forgotten the operations: from memory, and from disk after a restart.
+//! A recorded dataset has one-second resolution long after the flight recorder has overwritten the
+//! operations: from memory, and from disk after a restart.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -61,7 +61,7 @@ fn ask(engine: &Engine, id: &str, from: u64, to: u64, step: u64) -> Data {
     engine.data(&id.parse().expect("an id"), &query).expect("an answer")
 }
 
-/// Seconds before it was asked for have no data, and those after are exact.
+/// Seconds before its request have no data, and those after are exact.
 fn check(engine: &Engine, start: u64) {
     let since = start + 30;
     let data = ask(engine, READS, since - 2, since + 4, 1);

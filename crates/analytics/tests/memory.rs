@@ -1,5 +1,5 @@
-//! What keeping and asking takes in memory, counted byte by byte: an hour of many clients and of
-//! files that come and go, packed, and asked for by what is widest in it.
+//! Memory of recording and queries, counted byte by byte: an hour of many clients and of files that
+//! come and go, packed, and queried by its widest breakdown.
 //!
 //! One test, because what is counted is the whole process. Compressing is counted where it is done
 //! (`store::packing`): its memory is not Rust's.
@@ -56,7 +56,7 @@ fn counted<T>(run: impl FnOnce() -> T) -> (T, usize, usize) {
 /// Start of a day.
 const T: u64 = 86_400 * 20_000;
 const HOUR: u64 = 3600;
-/// So many that an answer has room for less than half of the files.
+/// With this length an answer can hold less than half of the files.
 const SECONDS: u64 = HOUR + 1200;
 /// Files that are new in each second.
 const FILES: u64 = 50;

@@ -1,7 +1,7 @@
 //! Runs `tests/scripts/*.test`: records in, questions, expected answers, as text.
 //!
 //! `load CLIENT USER SHARE OP FILE COUNT BYTES LATENCY [at SECOND] [status N] [offset N] [replay]`
-//! puts COUNT equal records into second SECOND (0 if not said) of the test; OP is one of NFSv3, or
+//! puts COUNT equal records into second SECOND (0 if omitted) of the test; OP is one of NFSv3, or
 //! `nfs4:OP`; FILE is a number, `-` is none. `ask ID [FROM..TO] [step N] [top N]` asks, and the
 //! lines up to the next empty line are the answer: `total V…`, then each row as `KEY V…`,
 //! `other V…`, and what is not usual: `source recorder`, `inexact`, `note`. `_` is "no data".

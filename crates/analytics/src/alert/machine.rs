@@ -1,6 +1,8 @@
-//! When an alert fires, fires again, and clears: one step each second, with the time handed in.
+//! When an alert fires, repeats its message, and clears: one step each second, with the time passed
+//! in.
 //!
-//! It fires once for each crossing. Whoever wants to hear it again while it lasts says how often.
+//! It fires once for each crossing. Messages are repeated while the condition lasts only if an
+//! interval for that is configured.
 
 use base::limits::ALERT_GAP_MAX_S;
 
@@ -15,18 +17,18 @@ pub struct Timing {
     pub repeat: u64,
 }
 
-/// What there is to know of one second.
+/// The input of one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// Seconds since the epoch.
     pub second: u64,
-    /// Whether the condition is met; `None`: nobody knows, there are no data.
+    /// Whether the condition is met; `None`: unknown, there are no data.
     pub met: Option<bool>,
     /// Whether it lies within the hours in which the alert may fire.
     pub open: bool,
 }
 
-/// What people are told.
+/// A change that is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happening {
     /// The condition has lasted long enough.
@@ -37,7 +39,7 @@ pub enum Happening {
     Cleared,
 }
 
-/// Seconds in a row that say the same.
+/// Seconds in a row with the same reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     met: bool,
@@ -49,7 +51,7 @@ struct Run {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Machine {
     run: Option<Run>,
-    /// Fired and not cleared: when people were told last.
+    /// Fired and not cleared: time of the last message.
     told: Option<u64>,
     /// When it fired, if it has not cleared.
     fired: Option<u64>,
@@ -67,10 +69,10 @@ impl Machine {
         Some(run.first)
     }
 
-    /// Takes in a second; says what people must be told.
+    /// Processes a second; returns the change to report.
     ///
-    /// Seconds without data change nothing; when they last longer than [`ALERT_GAP_MAX_S`], what
-    /// was before them no longer counts. A clock that was set back begins anew as well.
+    /// Seconds without data change nothing; when they last longer than [`ALERT_GAP_MAX_S`], the run
+    /// before them no longer counts. A clock that was set back starts a new run as well.
     pub fn step(&mut self, timing: Timing, reading: Reading) -> Option<Happening> {
         let Reading { second, met, open } = reading;
         let met = met?;
@@ -107,7 +109,7 @@ impl Machine {
     }
 }
 
-/// Whether a second goes on what the one before has begun.
+/// Whether a second continues a run that ended at `last`.
 fn follows(last: u64, second: u64) -> bool {
     second > last && second - last <= ALERT_GAP_MAX_S
 }

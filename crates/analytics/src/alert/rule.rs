@@ -32,11 +32,11 @@ pub enum Event {
     Service,
     /// Operations were not counted.
     Dropped,
-    /// Statistics cannot be written down.
+    /// Statistics cannot be stored.
     Store,
     /// The file system of the state directory is nearly full.
     Space,
-    /// A certificate ends within so many days, or cannot be had or renewed.
+    /// A certificate expires within this number of days, or cannot be obtained or renewed.
     Certificate {
         /// Days.
         days: u64,
@@ -143,7 +143,7 @@ pub struct Hours {
 
 /// Minutes of a day.
 const DAY: u16 = 24 * 60;
-/// Monday to Friday are the first so many days.
+/// Monday to Friday are the first five days.
 const WEEKDAYS: u8 = 5;
 
 impl Hours {
@@ -236,23 +236,23 @@ pub struct Rule {
     pub hours: Hours,
     /// Whether it is watched at all.
     pub enabled: bool,
-    /// Who gets a mail.
+    /// Mail addresses of the recipients.
     pub mail: Vec<String>,
     /// What URL a message is posted to.
     pub webhook: Option<String>,
     /// Where a syslog message goes.
     pub syslog: Option<Syslog>,
-    /// What is kept by the second once it fires, and for how many seconds.
+    /// The dataset that is recorded when the alert fires, and for how many seconds.
     pub keep: Option<(StatId, u64)>,
     /// The same, as it was written.
     syslog_text: String,
 }
 
 impl Rule {
-    /// Reads an alert from its properties in force.
+    /// Reads an alert from its effective properties.
     ///
     /// # Errors
-    /// The first thing that is wrong beyond what the declarations say.
+    /// The first thing that is wrong beyond the checks of the declarations.
     pub fn read(value: &dyn Fn(&str) -> Option<Value>) -> Result<Self, Wrong> {
         let text = |name: &str| {
             let value = value(name)?;
@@ -302,8 +302,8 @@ impl Rule {
         })
     }
 
-    /// Whether another rule watches the same in the same way: a change of who is told does not make
-    /// an alert begin anew.
+    /// Whether another rule has the same condition, timing and hours: a change of the recipients
+    /// does not reset an alert.
     pub fn watches_as(&self, other: &Self) -> bool {
         self.subject == other.subject
             && self.timing == other.timing
@@ -385,7 +385,7 @@ fn grouped(n: i64) -> String {
     text
 }
 
-/// Seconds as people say them.
+/// Seconds in readable units.
 fn span(seconds: u64) -> String {
     let units = [(86_400, "days"), (3_600, "h"), (60, "min")];
     let whole = units.iter().find(|(unit, _)| seconds >= *unit && seconds.is_multiple_of(*unit));

@@ -8,8 +8,8 @@ use super::*;
 
 const TIMING: Timing = Timing { lasting: 3, clear: 2, repeat: 0 };
 
-/// What a machine says to seconds from 100 on: `+` met, `-` not met, `?` no data, `o` met outside
-/// of its hours. `F` fired, `A` again, `C` cleared.
+/// The results of a machine for seconds from 100 on: `+` met, `-` not met, `?` no data, `o` met
+/// outside of its hours. `F` fired, `A` again, `C` cleared.
 fn play(timing: Timing, seconds: &str) -> String {
     let mut machine = Machine::default();
     let step = |(at, mark): (usize, char)| {

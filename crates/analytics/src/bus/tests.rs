@@ -1,4 +1,4 @@
-//! A slow subscriber loses the oldest seconds and is told how many; others lose nothing.
+//! A slow subscriber loses the oldest seconds and receives their number; others lose nothing.
 
 use super::*;
 

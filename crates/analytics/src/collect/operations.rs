@@ -46,7 +46,7 @@ fn minus(a: Figures, b: Figures) -> Figures {
     [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])]
 }
 
-/// Whether the client is one of those that share a number, or nobody knows which.
+/// Whether the client is one of those that share a number, or is unknown.
 fn is_other_client(client: Option<u32>) -> bool {
     client.is_none_or(|number| number == OTHER_CLIENT)
 }

@@ -1,4 +1,4 @@
-//! A sum stays within its bound, and says what it may lack.
+//! A sum stays within its bound, and reports its error.
 
 use super::*;
 

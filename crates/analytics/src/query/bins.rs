@@ -34,8 +34,8 @@ impl Grid {
 /// Step and value of each element.
 type Cells<K> = HashMap<K, Vec<(u32, f64)>>;
 
-/// What an element takes beside its cells, in bytes: its place, its name, the least that is set
-/// aside for cells.
+/// Memory of an element in addition to its cells, in bytes: its slot, its name, the minimum
+/// capacity for cells.
 const ELEMENT_BYTES: usize = 256;
 /// What a cell takes.
 const CELL_BYTES: usize = size_of::<(u32, f64)>();
@@ -55,9 +55,9 @@ pub(super) struct Bins<K> {
     /// What the cells take.
     bytes: usize,
     bytes_max: usize,
-    /// Whether elements have become `other` for want of room.
+    /// Whether elements were merged into `other` because the memory limit was reached.
     pub folded: bool,
-    /// Nanoseconds of each phase in each step; empty unless it is these that are asked for.
+    /// Nanoseconds of each phase in each step; empty unless these are queried.
     times_ns: Vec<[f64; Phase::ALL.len()]>,
 }
 

@@ -75,7 +75,7 @@ pub struct Data {
     pub from: u64,
     /// End, not included.
     pub to: u64,
-    /// Seconds between values; may be longer than asked for.
+    /// Seconds between values; may be longer than requested.
     pub step: u64,
     /// Start of each step.
     pub times: Vec<u64>,
@@ -160,7 +160,7 @@ pub struct BreakdownInfo {
     pub unit: Option<String>,
 }
 
-/// A statistic that can be asked for.
+/// A statistic that can be queried.
 #[derive(Debug, Clone, Serialize)]
 pub struct StatisticInfo {
     /// `nfs3.ops`

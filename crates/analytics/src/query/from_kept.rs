@@ -1,5 +1,5 @@
-//! Answers from datasets that somebody asked to be kept: a table of their own in each frame, made
-//! from operation records when its second was over.
+//! Answers from recorded datasets: a separate table in each frame, computed from operation records
+//! at the end of its second.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ impl Frames for Plan<'_> {
         let Some(table) = frame.tables.iter().find(|table| *table.stat == *self.id) else { return };
         bins.covered[step] += table.total[1];
         bins.dropped[step] += frame.dropped;
-        // Nobody knows what they were: each may belong to any element.
+        // The dropped operations are unknown: each may belong to any element.
         let most = if self.bytes { u64::from(IO_SIZE_MAX) } else { 1 };
         bins.error[step] += frame.dropped.saturating_mul(most) as f64;
         bins.error[step] += table.error[0] as f64 * self.scale;

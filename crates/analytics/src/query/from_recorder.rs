@@ -104,12 +104,12 @@ struct Filter {
 /// How a statistic is read from records.
 pub(super) struct Plan<'a> {
     names: &'a Names,
-    /// Those whose records count; never none.
+    /// The protocols with records that count; never empty.
     protocols: Vec<Protocol>,
     replay: bool,
     bytes: bool,
     filters: Vec<Filter>,
-    /// The phase that is asked for, or that of none, as a filter.
+    /// The requested phase, or that of none, as a filter.
     part: Option<Option<Phase>>,
     /// Whether one filter is by client.
     by_client: bool,
@@ -206,7 +206,7 @@ impl<'a> Plan<'a> {
         let after = hub.scan(from * NS_PER_S, to * NS_PER_S, |record| {
             let second = record.done_ns / NS_PER_S;
             let Some(step) = seconds.grid.at(second).filter(|_| self.wants(record)) else {
-                // It may be of the client that was asked for.
+                // It may be of the requested client.
                 complete &= !self.by_client || record.client != OTHER_CLIENT;
                 return;
             };

@@ -17,7 +17,7 @@ use crate::store::Part;
 /// How a statistic is read from frames.
 pub(super) struct Plan<'a> {
     stat: &'a StatId,
-    /// Whose statistic the tables are: the group itself or its members.
+    /// The groups of the tables: the group itself or its members.
     groups: Vec<Arc<Name>>,
     /// The tables' metric: bytes are kept with the operations.
     metric: &'a str,
@@ -53,7 +53,7 @@ impl Filter<'_> {
 /// The dimension of parts of operations.
 pub(super) const PHASE: &str = "phase";
 
-/// The dimension that tells the members of a group apart.
+/// The dimension that distinguishes the members of a group.
 pub(super) const PROTOCOL: &str = "protocol";
 
 /// A group as an element: its id, and as titles have it.
@@ -120,7 +120,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The group that a table is of, if it is one of ours.
+    /// The group of a table, if it is in `groups`.
     fn group(&self, stat: &str) -> Option<&Arc<Name>> {
         let (group, metric) = stat.split_once('.')?;
         self.groups.iter().find(|name| name.key == group).filter(|_| metric == self.metric)
@@ -130,7 +130,7 @@ impl<'a> Plan<'a> {
         self.needs.iter().all(|d| have.contains(d))
     }
 
-    /// By how much an element may be too low: what the table says of its first keys. Second keys
+    /// By how much an element may be too low: the error of the table's first keys. Second keys
     /// are unknown only of what came while collection was off, which has no operation either; any
     /// other `Other` size and offset is of an operation that has none.
     fn error(&self, table: &Table) -> u64 {
@@ -211,7 +211,7 @@ impl Frames for Plan<'_> {
         bins.covered[step] += u64::from(frame.covered);
         if self.operations {
             bins.dropped[step] += frame.dropped;
-            // Nobody knows what they were: each may belong to any element.
+            // The dropped operations are unknown: each may belong to any element.
             let most = if self.column == 0 { 1 } else { u64::from(IO_SIZE_MAX) };
             bins.error[step] += frame.dropped.saturating_mul(most) as f64;
         }

@@ -1,4 +1,4 @@
-//! What can be asked, how far the recorder reaches, how full the budgets are.
+//! What can be queried, how far the recorder reaches, how full the budgets are.
 
 use base::clock::NS_PER_S;
 use probe::schema::{Kind, schema};

@@ -9,7 +9,7 @@ pub enum MergeError {
     /// There is none.
     #[error("there is no answer")]
     None,
-    /// They are not of the same times: they are to be asked for again with this step.
+    /// Their times differ: they must be queried again with this step.
     #[error("the answers have different steps")]
     Step(u64),
     /// They are not of the same interval.

@@ -2,7 +2,7 @@
 //!
 //! Single breakdowns and declared pairs come from frames, in memory or on disk, at the finest
 //! fidelity that the step needs; any other chain of filters comes from the flight recorder. The
-//! answer says which it was, how exact it is, and how far back it could go.
+//! answer includes its source, its exactness, and how far back it could go.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -46,21 +46,21 @@ trait Frames {
     fn add(&self, bins: &mut Bins<Key>, frame: &Frame);
 }
 
-/// Length of an answer when none was asked for, in seconds.
+/// Default length of an answer, in seconds.
 const DEFAULT_LENGTH: u64 = 60;
-/// Rows of an answer when no number was asked for.
+/// Default number of rows of an answer.
 const DEFAULT_TOP: usize = 20;
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// The statistic does not exist: the asker's fault.
+    /// The statistic does not exist: the caller's fault.
     #[error(transparent)]
     Stat(#[from] StatError),
-    /// The interval makes no sense: the asker's fault.
+    /// The interval is invalid: the caller's fault.
     #[error("invalid interval: {0}")]
     Interval(&'static str),
-    /// Too many ask at once.
+    /// Too many subscribers at once.
     #[error("too many subscribers")]
     Busy,
     /// The store cannot be read: ours or the disk's fault.
@@ -122,7 +122,7 @@ impl Engine {
         })
     }
 
-    /// The hub whose records it reads.
+    /// The hub with the records.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.hub
     }
@@ -137,7 +137,7 @@ impl Engine {
         self.store.as_ref()
     }
 
-    /// What is kept because somebody asked for it.
+    /// The recorded datasets.
     pub fn kept(&self) -> &Kept {
         &self.kept
     }
@@ -145,7 +145,7 @@ impl Engine {
     /// Every finished second from now on.
     ///
     /// # Errors
-    /// When too many ask already.
+    /// When there are too many subscribers.
     pub fn ticks(&self) -> Result<Ticks, QueryError> {
         self.bus.subscribe().ok_or(QueryError::Busy)
     }
@@ -197,7 +197,7 @@ impl Engine {
     /// The answer to `stat` over an interval.
     ///
     /// # Errors
-    /// When there is no such statistic, the interval makes no sense or the store cannot be read.
+    /// When there is no such statistic, the interval is invalid or the store cannot be read.
     pub fn data(&self, stat: &StatId, query: &Query) -> Result<Data, QueryError> {
         let statistic = schema().check(stat)?;
         let grid = self.grid(query)?;
@@ -215,7 +215,7 @@ impl Engine {
         }
     }
 
-    /// Whether somebody had it kept, and the recorder does not reach back as far.
+    /// Whether it was recorded as a dataset, and the recorder does not reach back as far.
     fn was_kept(&self, stat: &StatId, grid: Grid) -> bool {
         self.kept.has(stat) && grid.from < self.hub.recorded().since_ns.div_ceil(NS_PER_S)
     }
@@ -239,7 +239,7 @@ impl Engine {
     /// Live answers to `stats`, each second.
     ///
     /// # Errors
-    /// When one of them does not exist or too many ask already.
+    /// When one of them does not exist or there are too many subscribers.
     pub fn subscribe(self: &Arc<Self>, stats: Vec<StatId>) -> Result<Subscription, QueryError> {
         for stat in &stats {
             schema().check(stat)?;
@@ -434,7 +434,7 @@ impl Engine {
     }
 }
 
-/// What an answer says when elements have become `other`.
+/// The note of an answer when elements have become `other`.
 const FOLDED: &str = "there were more elements than can be counted separately";
 
 /// One note of several.

@@ -213,7 +213,7 @@ impl Encoder {
     }
 }
 
-/// How much of a table a reader wants.
+/// How much of a table a reader needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Not at all.
@@ -224,10 +224,10 @@ pub enum Part {
     Rows,
 }
 
-/// Says of a statistic and its two dimensions which part of their table is wanted.
+/// Which part of the table of a statistic with its two dimensions is needed.
 pub type Want<'a> = &'a dyn Fn(&str, [&str; 2]) -> Part;
 
-/// Wants everything.
+/// Needs everything.
 pub fn everything(_: &str, _: [&str; 2]) -> Part {
     Part::Rows
 }
@@ -302,7 +302,7 @@ impl Decoder {
         }
     }
 
-    /// The frame in `body`, with the tables that `want` wants.
+    /// The frame in `body`, with the tables that `want` selects.
     pub(crate) fn body(&mut self, body: &[u8], span: u32, want: Want<'_>) -> Result<Frame, Damage> {
         let mut reader = Reader::new(body);
         let time = reader.number("time")?;

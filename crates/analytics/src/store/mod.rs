@@ -96,7 +96,7 @@ impl Default for Retention {
     }
 }
 
-/// Why the store cannot do what was asked.
+/// Why the store cannot perform an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file of the store.
@@ -191,9 +191,9 @@ impl Folder {
         self.sealer.seal(jobs, self.fidelity.pack());
     }
 
-    /// Whether this segment is finished: a clock that was set back must not write it anew. What
-    /// stands in its place and cannot be read, of another version or damaged, is set aside, and
-    /// told of once: it must not cost the seconds that come.
+    /// Whether this segment is finished: a clock that was set back must not overwrite it. An
+    /// unreadable file with its name, of another version or damaged, is set aside and reported
+    /// once: it must not prevent the storage of new seconds.
     fn is_sealed(&self, start: u64) -> bool {
         let (sealed, nothing) = (self.path(start, "seg"), &|_: &str, _: [&str; 2]| Part::Nothing);
         match segment::read(&sealed, (u64::MAX, u64::MAX), nothing, &mut drop) {
@@ -269,7 +269,7 @@ impl Folder {
     }
 }
 
-/// Whether a file is not what we write: nothing that trying again could mend.
+/// Whether a file is not in our format: a retry cannot change that.
 fn is_foreign(error: &SegmentError) -> bool {
     matches!(error, SegmentError::Foreign(_) | SegmentError::Damaged(_))
 }
@@ -344,7 +344,7 @@ impl Store {
             return Ok(false);
         }
         inner.add_second(frame)?;
-        // The second is kept; what went wrong beside it is told all the same.
+        // The second is stored; the failure of a sealer is reported nevertheless.
         inner.folders.iter().find_map(|f| f.sealer.failure()).map_or(Ok(true), Err)
     }
 
@@ -369,7 +369,7 @@ impl Store {
     /// wanted. Segments that cannot be read are passed over.
     ///
     /// # Errors
-    /// When a file that is there cannot be opened for reasons other than damage.
+    /// When an existing file cannot be opened for reasons other than damage.
     pub fn read(
         &self,
         fidelity: Fidelity,
@@ -392,7 +392,7 @@ impl Store {
             for path in names {
                 match segment::read(path, (from, to), want, visit) {
                     Err(e) if gone(&e) => continue,
-                    // Of another version: what was written since stands beside it.
+                    // Of another version: later data is in the file with the next name.
                     Err(SegmentError::Foreign(_)) => continue,
                     Err(SegmentError::Io(e)) => return Err(failed(path)(e)),
                     _ => break,

@@ -27,7 +27,7 @@ pub(super) struct Sealer {
 
 impl Sealer {
     /// Packs live segments into sealed ones, `pack` frames to a block. While it is still busy it
-    /// does nothing: what is left live is readable, and is asked for again with the next segment.
+    /// does nothing: the remaining live segments are readable, and are packed with the next one.
     pub(super) fn seal(&mut self, jobs: Vec<[PathBuf; 2]>, pack: usize) {
         if jobs.is_empty() || self.thread.as_ref().is_some_and(|t| !t.is_finished()) {
             return;
@@ -56,7 +56,7 @@ impl Sealer {
 
     /// Renames a segment that cannot be read, so that another can take its place.
     pub(super) fn set_aside(&self, path: &Path, error: SegmentError) {
-        // If it cannot be renamed, what comes next fails, and says so.
+        // If the rename fails, the next operation fails and reports it.
         drop(std::fs::rename(path, aside(path)));
         let error = failed(path)(error);
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -67,7 +67,7 @@ impl Sealer {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The packing under way.
+    /// The packing in progress.
     pub(super) fn take(&mut self) -> Option<JoinHandle<()>> {
         self.thread.take()
     }

@@ -3,7 +3,7 @@
 //! A live segment has one block for each frame and is cut off at the first bad block when it is
 //! opened for writing. A sealed one ([`super::packing`]) has its frames in packed blocks, each
 //! after the names that it adds and with the times that it covers, so that a reader skips what it
-//! does not need. When the dictionary is full its names are numbered anew, in both alike.
+//! does not need. When the dictionary is full the numbering of names restarts, in both kinds.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -38,7 +38,7 @@ pub enum SegmentError {
     /// The system refused.
     #[error("segment cannot be read or written: {0}")]
     Io(#[from] io::Error),
-    /// The file is none of ours, or from a later version.
+    /// The file is not a segment, or from a later version.
     #[error("not a statistics segment: {0}")]
     Foreign(&'static str),
     /// The file is ours and damaged.
@@ -46,7 +46,7 @@ pub enum SegmentError {
     Damaged(#[from] Damage),
 }
 
-/// What a segment's header says.
+/// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Whether it is finished and packed.
@@ -104,7 +104,7 @@ pub(super) struct Blocks {
     pub(super) header: Header,
     /// End of the last good block.
     good: u64,
-    /// End of the file when it was opened: no block reaches beyond, whatever its length says.
+    /// End of the file when it was opened: no block reaches beyond, whatever its length field is.
     end: u64,
 }
 
@@ -131,7 +131,7 @@ impl Blocks {
         Ok(Self { file, header, good: HEADER_LEN as u64, end })
     }
 
-    /// The next block. Frames and dictionaries always; packs only when `want` says so of their
+    /// The next block. Frames and dictionaries always; packs only when `want` is true for their
     /// first and last time.
     pub(super) fn next(&mut self, want: &dyn Fn(u64, u64) -> bool) -> Result<Step, SegmentError> {
         let mut head = [0; BLOCK_HEADER_LEN];
@@ -186,7 +186,7 @@ fn pack_times(payload: &[u8]) -> Option<(u64, u64)> {
 /// the first bad block of a live segment; that is how far it was written.
 ///
 /// # Errors
-/// When the file cannot be read, is none of ours, or has a good checksum over nonsense.
+/// When the file cannot be read, is not a segment, or has a valid checksum over invalid data.
 pub(crate) fn read(
     path: &Path,
     (from, to): (u64, u64),
@@ -282,7 +282,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Begins a segment, or goes on with the one at `path`, cut off at its first bad block.
+    /// Creates a segment, or continues the one at `path`, truncated at its first bad block.
     pub(crate) fn open(path: &Path, header: Header) -> Result<Self, SegmentError> {
         match Self::resume(path) {
             Err(SegmentError::Io(e)) if e.kind() == io::ErrorKind::NotFound => {}

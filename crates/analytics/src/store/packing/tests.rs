@@ -1,4 +1,4 @@
-//! Packs are cut where they are full, and take no more memory than is said.
+//! Packs are split where they are full, and use no more memory than declared.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn frame(time: u64, wide: u64, path: usize) -> Frame {
     Frame { time, span: 1, covered: 1, dropped: 0, tables: vec![table] }
 }
 
-/// Writes `frames` to a live segment, packs it, and tells the kinds of the blocks of both.
+/// Writes `frames` to a live segment, packs it, and returns the kinds of the blocks of both.
 fn pack(name: &str, frames: &[Frame]) -> [Vec<u8>; 2] {
     let name = format!("plimsoll-packing-{name}-{}", std::process::id());
     let live = std::env::temp_dir().join(name);
@@ -35,7 +35,7 @@ fn pack(name: &str, frames: &[Frame]) -> [Vec<u8>; 2] {
     let mut writer = Writer::open(&live, HEADER).expect("a segment");
     let half = frames.len() / 2;
     frames[..half].iter().for_each(|frame| writer.append(frame).expect("appended"));
-    // After a restart of the server it goes on where it was.
+    // After a restart of the server it continues at the end of the file.
     let mut writer = Writer::open(&live, HEADER).expect("the same segment");
     frames[half..].iter().for_each(|frame| writer.append(frame).expect("appended"));
     let kinds = |path: &Path| {
