@@ -1,5 +1,5 @@
-//! What the running server has to do with the tree: its services, the administration, the system,
-//! the status, and what people are told of.
+//! The connection of the running server to the configuration tree: its services, the
+//! administration, the system, the status, and the events for alerts.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Weak};
@@ -34,7 +34,7 @@ use crate::shares::PREFIX;
 use crate::shares::node::Room;
 use crate::{fabric, lab, network};
 
-/// Joins all branches to the tree; services hear of other certificates from now on.
+/// Joins all branches to the tree; services are notified of changed certificates from now on.
 ///
 /// # Errors
 /// When the system gives no threads.
@@ -96,7 +96,7 @@ fn network(running: &Arc<Running>, state: &StateDir) -> Arc<network::room::Netwo
     network::room::Network::new(state.path(), Box::new(listens))
 }
 
-/// The branches of the server, each with who answers for it.
+/// The branches of the server, each with its handler.
 fn branches(
     running: &Arc<Running>,
     state: &StateDir,
@@ -165,7 +165,7 @@ fn watch(
     Ok([Branch::new(&["configuration", "alerts"], alerts), Branch::new(&["analytics"], analytics)])
 }
 
-/// What alerts are told of a running server with this state directory.
+/// The events of a running server with this state directory, for alerts.
 struct ServerFacts(Weak<Running>, PathBuf, Weak<network::room::Network>);
 
 impl Facts for ServerFacts {
@@ -198,7 +198,7 @@ impl Facts for ServerFacts {
             Event::Takeover => running.cluster.takeover(),
             Event::Cluster => running.cluster.warning(),
             Event::Fault => running.faults(),
-            // The frames tell.
+            // The frames contain them.
             Event::Dropped => None,
         }
     }
@@ -206,7 +206,7 @@ impl Facts for ServerFacts {
 
 type State = Vec<(&'static str, Value)>;
 
-/// A node that shows its state, and has at most one setting: how much the log tells.
+/// A node that shows its state, and has at most one setting: the level of the log.
 struct Shown<F>(F);
 
 impl<F: Fn() -> State + Send + Sync> Apply for Shown<F> {

@@ -1,6 +1,6 @@
-//! Runs that drop cached data: each on a thread of its own, so that storage that does not respond
+//! Runs that drop cached data: each on a separate thread, so that storage that does not respond
 //! delays nothing else; one for each share or unit at a time. A run that takes longer than its
-//! caller waits continues; the same action asks for its result again.
+//! caller waits continues; the same action returns its result later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use vfs::cache_drop::CacheDrop;
 const RUNS_MAX: usize = 4;
 /// Longest run. What is left then is reported as left.
 const RUN_TIME_MAX: Duration = Duration::from_secs(3_600);
-/// How long a caller waits if nothing else is asked for: less than the command line does.
+/// Default time that a caller waits: less than the timeout of the command line.
 const WAIT: u64 = 20;
 
 /// How a run ended.
@@ -41,7 +41,7 @@ pub struct CacheDrops {
     runs: Mutex<BTreeMap<Path, Arc<Run>>>,
 }
 
-/// What a run asks before each file, with what was done so far.
+/// Called by a run before each file, with the progress so far; `false` ends the run.
 pub type AskMore<'a> = &'a mut dyn FnMut(&CacheDrop) -> bool;
 
 impl Run {

@@ -26,7 +26,7 @@ pub fn open(
 }
 
 /// The host's name, and the addresses that it listens on. If that is all of them: the private ones,
-/// because a public one is seldom kept, and a new one would take a new authority.
+/// because a public one is seldom kept, and a new one would require a new CA.
 fn names(address: IpAddr) -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
     let host = machine_name();

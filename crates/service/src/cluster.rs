@@ -1,5 +1,5 @@
-//! `/cluster`: heads and resources, as the head of this machine sees them. A thread asks it on its
-//! local socket every second; what is shown, and what alerts and problems report, is its last
+//! `/cluster`: heads and resources, as the head of this machine sees them. A thread queries the
+//! head on its local socket every second; nodes, alerts and problems show its last
 //! response. A server that no head has started is in no cluster.
 
 pub mod node;
@@ -24,7 +24,7 @@ use crate::problems::{Fault, Severity, Source};
 pub const PREFIX: [&str; 1] = ["cluster"];
 /// Name of the source of its problems, and of its lines in the log.
 pub const NAME: &str = "cluster";
-/// How often the head is asked: as often as alerts look.
+/// How often the head is queried: as often as alerts look.
 const EVERY: Duration = Duration::from_secs(1);
 /// How long a takeover is a reason for an alert, in seconds: longer than the default of `for`.
 const RECENT_S: u64 = 300;
@@ -44,7 +44,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// With the local socket of the head that has started this server, which is asked until this
+    /// With the local socket of the head that has started this server, which is queried until this
     /// is dropped.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Cluster {
         Arc::new(Self { socket, last: Mutex::default(), logged: Mutex::default() })
     }
 
-    /// Asks the head for its state.
+    /// Queries the head for its state.
     fn ask(&self) {
         let Some(socket) = &self.socket else { return };
         let answer = local::request(socket, &Command::Status);
@@ -286,7 +286,7 @@ impl tree::Live for Cluster {
 }
 
 impl Cluster {
-    /// Only the head of this machine can be drained: it is asked on its local socket.
+    /// Only the head of this machine can be drained: it is reached on its local socket.
     fn check_local(&self, path: &Path, name: &str) -> Result<(), Problem> {
         match self.status() {
             Some(status) if status.head != name => {

@@ -15,10 +15,10 @@ use serde_json::Value as Json;
 
 use crate::lab::from_here;
 
-/// What the server says of each of its services whose users sign in.
+/// The state of each service with sign-in, as the server reports it.
 pub type Known = BTreeMap<Service, ServiceNode>;
 
-/// What the server says of a service.
+/// A service as the server reports it.
 pub struct ServiceNode {
     /// `configuration/services/<id>`.
     pub node: Node,
@@ -123,7 +123,7 @@ pub fn of(
             return only(format!("{name} is in the state {other}{why}"), None);
         }
     }
-    // Where nobody signs in there is no password to be kept from being read.
+    // Without sign-in there is no password to protect.
     let open = text(node, "sign_in").as_deref() == Some("none");
     let mut found = Vec::new();
     for (property, good, set, sentence) in wanted(scheme) {
@@ -135,7 +135,7 @@ pub fn of(
     }
     let at = reached(scheme, share, user, known);
     if found.is_empty() && at.is_none() {
-        // What is set is not in force yet.
+        // The settings are not in effect yet.
         found.push(obstacle(format!("{} is not served", scheme.title()), None));
     }
     // A port that is not there yet begins with a restart.
@@ -187,7 +187,7 @@ fn reached(scheme: Scheme, share: &ShareStatus, user: &str, known: &Known) -> Op
     at.host = from_here(listen).ip().to_string();
     at.terms.pin = match (scheme.is_secure(), scheme.plain()) {
         (false, _) => None,
-        // Without it anybody would be believed: then there is no target.
+        // Without a pin any server would be accepted: then there is no target.
         (true, Some(_)) => Some(pin.as_deref()?.replace(':', "").to_lowercase()),
         (true, None) => Some(text(node, "host_keys")?),
     };

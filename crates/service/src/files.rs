@@ -1,4 +1,4 @@
-//! The services that transfer files to users who sign in: FTP, SFTP, HTTP with WebDAV, and SMB.
+//! The services that transfer files to signed-in users: FTP, SFTP, HTTP with WebDAV, and SMB.
 
 pub mod dav;
 pub mod ftp;

@@ -8,8 +8,9 @@
 //!  Disabled: stopped by the configuration; start leads out of it, restart does not.
 //! ```
 //!
-//! A service starts and stops while the rest of the program goes on. Stopping takes no more
-//! connections, answers what was taken, and cuts off who is still there after a while.
+//! A service starts and stops while the rest of the program continues. Stopping accepts no more
+//! connections, replies to the requests that were received, and disconnects the remaining clients
+//! after a timeout.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -49,12 +50,12 @@ pub trait Service: Send + Sync {
         false
     }
 
-    /// Why these settings cannot be in force, beyond what the declarations say.
+    /// Why these settings cannot take effect, beyond what the declarations check.
     fn check(&self, _document: &Document, _certificates: &Certificates) -> Option<Problem> {
         None
     }
 
-    /// Takes settings: what can is in force at once, the rest from its next start on.
+    /// Applies settings: those that can change at once take effect now, the rest at its next start.
     fn set(&self, document: &Document);
 
     /// Settings that the command line decides.
@@ -108,12 +109,12 @@ pub trait Service: Send + Sync {
     /// It cannot; nothing is left running then.
     fn start(&self, sockets: Vec<(TcpListener, Port)>) -> Result<Drain, Failure>;
 
-    /// What to know after a commit of these settings, beside what holds for all services.
+    /// Notes after a commit of these settings, in addition to those of all services.
     fn notes(&self, _old: &Document, _new: &Document) -> Vec<String> {
         Vec::new()
     }
 
-    /// State to show beside what all services show.
+    /// State to show in addition to that of all services.
     fn state(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
@@ -144,9 +145,9 @@ pub trait Service: Send + Sync {
 pub enum Condition {
     /// It serves: since when (seconds since the epoch), and where.
     Online(u64, Vec<SocketAddr>),
-    /// Somebody wants it so: who, and when.
+    /// Disabled: by which user, and when.
     Disabled(String),
-    /// It is on its way up or down.
+    /// It is starting or stopping.
     Offline,
     /// It should serve and cannot: why.
     Maintenance(String),
@@ -173,7 +174,7 @@ impl Condition {
     }
 }
 
-/// What is said when a service ends before everything was answered.
+/// The message when a service ends before all replies were sent.
 pub fn cut_off() -> String {
     let seconds = DRAIN_TIME_MAX.as_secs();
     format!("requests were not completed within {seconds} s; their connections were closed")
@@ -184,7 +185,7 @@ pub struct Instance {
     service: Arc<dyn Service>,
     /// The address, and what is added to ports.
     at: (IpAddr, u16),
-    /// What TLS shows, and whom it believes.
+    /// The certificate of TLS, and the CA of client certificates.
     choice: RwLock<TlsChoice>,
     /// Held while it starts or stops.
     running: Mutex<Option<Drain>>,
@@ -194,10 +195,10 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Not started yet; it will listen at this address, so many ports further on.
+    /// Not started yet; it will listen at this address, with this offset added to its ports.
     ///
     /// # Errors
-    /// What TLS is to show by these settings cannot be used.
+    /// The certificate of these settings cannot be used.
     pub fn new(
         service: Arc<dyn Service>,
         at: (IpAddr, u16),
@@ -262,17 +263,17 @@ impl Instance {
         self.service.tls().map(|_| self.tls().told(certificates, self.title()))
     }
 
-    /// What TLS shows, and whom it believes.
+    /// The certificate of TLS, and the CA of client certificates.
     pub fn tls(&self) -> TlsChoice {
         self.choice.read().clone()
     }
 
-    /// Shows this to those who want TLS, from now on.
+    /// Uses this certificate and CA for TLS from now on.
     ///
     /// # Errors
     /// It cannot be used; all stays as it was.
     pub fn set_tls(&self, choice: TlsChoice, certificates: &Certificates) -> Result<(), Failure> {
-        // Held, so that what is shown and what is said to be shown are the same.
+        // Locked during the change, so that `choice` always matches the certificate in use.
         let mut now = self.choice.write();
         if let Some(tls) = self.service.tls() {
             choice.renew(tls, certificates)?;
@@ -284,7 +285,7 @@ impl Instance {
     /// Certificates or files may be others: reads them again.
     ///
     /// # Errors
-    /// They cannot be used; what was shown before goes on.
+    /// They cannot be used; the current ones stay in use.
     pub fn renew_tls(&self, certificates: &Certificates) -> Result<(), Failure> {
         let now = self.choice.write();
         self.service.tls().map_or(Ok(()), |tls| now.renew(tls, certificates))
@@ -316,8 +317,8 @@ impl Instance {
         }
     }
 
-    /// All of its ports, or none. They come first: a client that is told of a restart must be able
-    /// to come back.
+    /// All of its ports, or none. They come first: a client that is notified of a restart must be
+    /// able to reconnect.
     fn bring_up(&self) -> Result<(Drain, Vec<SocketAddr>), Failure> {
         let (mut sockets, mut at) = (Vec::new(), Vec::new());
         for port in self.service.ports() {
@@ -329,11 +330,12 @@ impl Instance {
         Ok((self.service.start(sockets)?, at))
     }
 
-    /// Takes no more, answers what was taken, and cuts off who is still there. Waits for it.
+    /// Accepts no more connections, replies to the requests that were received, and disconnects the
+    /// remaining clients. Waits for it.
     pub fn stop(&self, then: Condition) {
         let mut running = self.running.lock();
         self.end(&mut running);
-        // Still locked: who waits for the lock must not start it in between.
+        // Still locked: a thread that waits for the lock must not start it in between.
         *self.condition.write() = then;
     }
 
@@ -356,7 +358,7 @@ impl Instance {
     /// It cannot start again, and is in maintenance then; or it is disabled, and stays so.
     pub fn restart(&self) -> Result<(), Failure> {
         let mut running = self.running.lock();
-        // Asked under the lock: somebody may just have disabled it.
+        // Checked under the lock: it may just have been disabled.
         if let Condition::Disabled(why) = self.condition() {
             let hint = "set enabled to on, and commit";
             let tried = format!("restart {}", self.title());

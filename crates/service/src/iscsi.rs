@@ -58,7 +58,7 @@ impl Iscsi {
         Self { parts: parts.clone(), server, room, reported: AtomicU64::new(0) }
     }
 
-    /// Serves the units that are configured, and answers for them in the tree from now on.
+    /// Serves the configured units; returns their handler in the tree.
     pub fn join(&self, tree: &Arc<Tree>) -> Arc<Luns> {
         let document = tree.document();
         self.set(&document);
@@ -67,7 +67,7 @@ impl Iscsi {
         Luns::new(&self.room, tree, self.parts.address(ISCSI))
     }
 
-    /// Makes nodes of the units that the command line asks for, once the tree takes changes.
+    /// Creates nodes for the units of the command line, once the tree takes changes.
     ///
     /// # Errors
     /// One cannot be made.
@@ -176,7 +176,7 @@ impl Service for Iscsi {
 
     fn state(&self) -> Vec<(&'static str, Value)> {
         let peer = |peer: SocketAddr| peer.ip().to_string();
-        // Not within the list: the lock would be held while the units are asked for.
+        // Not within the list: the lock would be held while the units are queried.
         let target = self.room.inner().target.clone();
         let rows = self.server.sessions.rows();
         let sessions = rows.iter().map(|row| format!("{} {}", row.port.name, peer(row.peer)));

@@ -34,7 +34,7 @@ pub const PREFIX: &[&str] = &["lab"];
 
 type Parameters = BTreeMap<String, Value>;
 
-/// What a run is asked of the server.
+/// What a run needs of the server.
 pub trait Serving: Send + Sync {
     /// Served shares.
     fn shares(&self) -> Vec<ShareStatus>;
@@ -323,7 +323,7 @@ impl Room {
         }
     }
 
-    /// The URL of a folder of a share of ours.
+    /// The URL of a folder of a share of this server.
     fn own(
         &self,
         path: &Path,
@@ -371,7 +371,8 @@ impl Room {
     }
 }
 
-/// Where this machine reaches what listens at an address: who listens everywhere listens here.
+/// The address by which this machine reaches a listener: one that listens on the unspecified
+/// address is reached through loopback.
 pub fn from_here(mut at: SocketAddr) -> SocketAddr {
     if at.ip().is_unspecified() {
         let here = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
@@ -380,8 +381,8 @@ pub fn from_here(mut at: SocketAddr) -> SocketAddr {
     at
 }
 
-/// A target that is not a share of ours: a server, or nothing. Never a directory of this machine:
-/// that is nobody's to name here.
+/// A target that is not a share of this server: another server, or nothing. Never a directory of
+/// this machine: it must not be named here.
 fn elsewhere(path: &Path, url: &str) -> Result<String, Problem> {
     let wrong = |sentence: &str| {
         let hint = "nfs3://, nfs3+rdma:// or nfs4://HOST:PORT/PATH, or null:";
@@ -467,7 +468,7 @@ fn with_parameters(job: &mut Job, given: &Parameters) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes that so many clients write into their folder.
+/// Bytes that `clients` clients write into their folders.
 fn space(job: &Job, clients: u32) -> u64 {
     let files = if job.workload.needs_files() { u64::from(job.files) } else { 0 };
     files.saturating_mul(job.file_size).saturating_mul(clients.into())

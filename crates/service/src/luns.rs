@@ -1,12 +1,12 @@
-//! Logical units: as they are configured, their files, who they are, and who may use them.
-//! `docs/formats/luns.md` has the files.
+//! Logical units: their configuration, files, identities and access. `docs/formats/luns.md`
+//! describes the files.
 //!
-//! - [`config`]: what the configuration says, and what is wrong with it. [`table`]: who each unit
-//!   is. [`disk`]: their files. [`room`]: what is served, changed while initiators use it.
-//! - [`live`]: the branches of the tree. [`look`], [`bounded`]: storage that may not answer.
-//!   [`ways`]: lines to type.
+//! - [`config`]: the configuration and its problems. [`table`]: the identity of each unit.
+//!   [`disk`]: their files. [`room`]: the served units, changed while initiators use them.
+//! - [`live`]: the branches of the tree. [`look`], [`bounded`]: storage that may not respond.
+//!   [`ways`]: commands for initiators.
 //!
-//! No file protocol reaches a unit's file as long as it is configured, wherever it lies
+//! No file protocol reaches the file of a unit as long as it is configured, wherever it is
 //! ([`vfs::lun::claim`]).
 
 use base::limits::{LUN_NAME_MAX, LUN_SIZE_MAX, LUN_SIZE_MIN};
@@ -26,7 +26,7 @@ pub use table::MAGIC;
 /// The folder of the state directory.
 pub const FOLDER: &str = "luns";
 
-/// A unit that the command line asks for.
+/// A unit of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LunGiven {
     /// Its name.

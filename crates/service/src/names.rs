@@ -1,4 +1,5 @@
-//! Names for the numbers in records: users, shares, files. Asked once a second, off the path.
+//! Names for the numbers in records: users, shares, files. Read once a second, off the request
+//! path.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use vfs::share::{EXPORT, Share, Shares};
 pub struct ShareNames {
     /// What is served.
     pub shares: Arc<Shares>,
-    /// Who may use it.
+    /// The users of the shares.
     pub users: Arc<Users>,
 }
 
@@ -52,7 +53,7 @@ impl Resolver for ShareNames {
     }
 }
 
-/// An address with what the machine there calls itself; `known` is how it is told otherwise.
+/// An address with the name that its machine reports; `known` is shown without one.
 pub fn label(hub: &Hub, address: Option<&IpAddr>, known: &str) -> String {
     let clients = hub.clients();
     let label = address.and_then(|address| clients.label_of(clients.intern(*address)));

@@ -1,7 +1,7 @@
-//! NFS as a service. With it go NLM and NSM, which are on its port, and the port mapper.
+//! NFS as a service, with NLM and NSM on its port, and the port mapper.
 //!
-//! What clients hold is in memory as long as the service runs, and who holds something is on disk:
-//! a service that starts again is to them a server that has restarted, with its grace period.
+//! The state of clients is in memory as long as the service runs; the list of clients with state is
+//! on disk. To clients, a restart of the service is a restart of the server, with its grace period.
 
 pub mod clients;
 pub(crate) mod nfs4;
@@ -343,7 +343,7 @@ impl Service for Nfs {
         let service =
             RpcService::start(config).or_failure("start NFS").inspect_err(|_| online.end())?;
         let mut mapping = self.running.mapping.lock();
-        // Asked again: it may have been set meanwhile.
+        // Read again: it may have been set meanwhile.
         if self.settings.read().portmap {
             self.map(&mut mapping, &online);
         }

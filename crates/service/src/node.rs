@@ -32,8 +32,8 @@ pub fn is_enabled(instance: &Instance, document: &Document) -> bool {
     document.bool(&path(instance.service().id()), "enabled")
 }
 
-/// How much everything tells by this configuration, from now on: services, each by itself, and the
-/// rest of the program.
+/// Applies the log levels of this configuration: those of the services, each separately, and that
+/// of the rest of the program.
 pub fn set_log_levels(document: &Document) {
     let level = |at: &Path, property| {
         let name = document.value(at, property);
@@ -48,7 +48,8 @@ pub fn set_log_levels(document: &Document) {
 }
 
 impl ServiceNode {
-    /// The branch of a service. One that is disabled learns from the audit log who wanted it so.
+    /// The branch of a service. The reason of a disabled service is taken from the audit log: the
+    /// user and the time.
     pub fn branch(
         instance: &Arc<Instance>,
         certificates: &Arc<Certificates>,
@@ -190,22 +191,22 @@ impl Live for ServiceNode {
     }
 }
 
-/// Who has disabled the service at this node, and when, by the audit log.
+/// The user that has disabled the service at this node, and the time, by the audit log.
 fn who_disabled(tree: &Tree, at: &Path) -> Option<String> {
     let (path, limit) = (Some(at.to_string()), AUDIT_ROWS_MAX);
     let wanted = audit::AuditFilter { path, limit, ..audit::AuditFilter::default() };
-    // Without the log it is disabled all the same.
+    // Without the log it is disabled nevertheless.
     let records = tree.audit().read(&wanted).unwrap_or_default();
     let of = |record: &&Record| record.property.as_deref() == Some("enabled");
     records.iter().find(of).map(|record| disabled_by(&record.who, record.when))
 }
 
-/// What is said of a service that somebody has disabled.
+/// The reason that a disabled service shows.
 fn disabled_by(who: &str, when: u64) -> String {
     format!("disabled by {who} at {} UTC", utc(when.cast_signed()))
 }
 
-/// Whom it cuts off to disable a service.
+/// The message about the clients that are disconnected when a service is disabled.
 fn cuts_off(title: &str, budgets: &Budgets) -> String {
     let clients = counted(budgets.clients() as i64, "client");
     let connections = counted(budgets.connections(), "connection");

@@ -36,13 +36,13 @@ pub struct ServiceParts {
     pub pool: Arc<Pool>,
     /// The cores.
     pub runtimes: Arc<Runtimes>,
-    /// Who may sign in.
+    /// The users that may sign in.
     pub users: Arc<Users>,
-    /// Threads that judge passwords.
+    /// Threads that verify passwords.
     pub sign_ins: Arc<SignIns>,
-    /// Where operations are written down.
+    /// Where operations are recorded.
     pub hub: Arc<Hub>,
-    /// Where transfers that have ended are told.
+    /// Where finished transfers are recorded.
     pub transfers: Arc<Transfers>,
     /// How much of everything each service may use.
     pub limits: Limits,
@@ -52,7 +52,7 @@ pub struct ServiceParts {
     pub state: PathBuf,
     /// By what clients recognise the server.
     pub server_id: ServerId,
-    /// Logical units that the command line asks for.
+    /// Logical units of the command line.
     pub luns: Vec<LunGiven>,
 }
 

@@ -24,7 +24,7 @@ use node::PROBLEMS_MAX;
 pub const PREFIX: [&str; 2] = ["maintenance", "problems"];
 /// The file in the state directory.
 pub const FILE: &str = "problems.json";
-/// How long a list is good: a page asks for each of its items.
+/// How long a list is good: a page reads each of its items.
 const GOOD: Duration = Duration::from_secs(1);
 
 /// A part of the server that finds problems.

@@ -46,7 +46,7 @@ impl Way {
     }
 }
 
-/// A client of FTP that can be had everywhere; it asks for the password.
+/// A widely available client of FTP; it prompts for the password.
 pub fn lftp(url: &str, _at: SocketAddr, _share: &str) -> String {
     format!("lftp -u USER {url}")
 }

@@ -77,21 +77,21 @@ pub struct Setup<'a> {
     pub share: ShareConfig,
     /// The address of all services, and what is added to their ports.
     pub at: (IpAddr, u16),
-    /// Logical units that the command line asks for.
+    /// Logical units of the command line.
     pub luns: &'a [LunGiven],
     /// What the command line decides of NFS.
     pub nfs_given: &'a [Override],
-    /// The configuration in force.
+    /// The current configuration.
     pub document: &'a Document,
     /// The state directory.
     pub state: &'a StateDir,
     /// Key of the handles.
     pub secret: [u8; 32],
-    /// Where operations are written down.
+    /// Where operations are recorded.
     pub hub: &'a Arc<Hub>,
     /// Bytes that each service may hold for its peers.
     pub buffered: usize,
-    /// Who signs in.
+    /// The users that sign in.
     pub users: Arc<Users>,
     /// What TLS shows.
     pub certificates: &'a Arc<Certificates>,
@@ -126,7 +126,7 @@ pub struct Running {
     /// The cluster, if this server is of one.
     pub cluster: Arc<Cluster>,
     collector: Mutex<Option<Collector>>,
-    /// Who uses shares over NFS.
+    /// The NFS clients of the shares.
     nfs: NfsClients,
     /// What clients have locked over WebDAV.
     dav: DavLocks,
@@ -313,7 +313,7 @@ impl Running {
     }
 }
 
-/// What services are made of, on these shares and with so many descriptors.
+/// The parts of the services, for these shares and this number of descriptors.
 fn parts(
     setup: &Setup<'_>,
     shares: &Shares,
@@ -379,9 +379,9 @@ fn collect(
     Ok((queries, collector))
 }
 
-/// Limits with so many bytes for requests and replies of each service, and with this many
-/// descriptors: half of them are the open files', a part stays for everything else, connections get
-/// the rest.
+/// Limits with `bytes` for requests and replies of each service, and with `descriptors`
+/// descriptors: half of them are for open files, a part is reserved for everything else,
+/// connections get the rest.
 fn limits(descriptors: u64, bytes: usize) -> Limits {
     let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
     let rest = descriptors / 2 - descriptors / DESCRIPTORS_OTHER_PART;
@@ -449,7 +449,7 @@ impl Appliance for Running {
     }
 }
 
-/// What the laboratory asks of the server.
+/// What the laboratory needs of the server.
 impl crate::lab::Serving for Arc<Running> {
     fn shares(&self) -> Vec<ShareStatus> {
         self.share_statuses()
@@ -460,7 +460,7 @@ impl crate::lab::Serving for Arc<Running> {
     }
 }
 
-/// What the branch of shares asks of the services on them.
+/// What the branch of shares needs of the services.
 impl node::Services for Arc<Running> {
     fn mount(&self, share: &str) -> Vec<String> {
         self.access(share).into_iter().map(|way| way.mount).collect()

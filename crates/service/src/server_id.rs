@@ -57,7 +57,7 @@ impl ServerId {
         Ok(Self { guid, owner: before.unwrap_or_else(|| own(&guid)) })
     }
 
-    /// Reads what a file says.
+    /// Parses the content of a file.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (digits, rest) = bytes.split_at_checked(2 * RANDOM_LEN)?;
         let owner = rest.strip_prefix(b"\n")?;

@@ -28,11 +28,11 @@ use crate::tls::TlsChoice;
 pub struct Services {
     /// All of them.
     pub all: Vec<Arc<Instance>>,
-    /// NFS, whose clients can be shown and ended.
+    /// NFS; its clients can be listed and expired.
     pub nfs: Arc<Nfs>,
-    /// HTTP, whose WebDAV locks can be shown and released.
+    /// HTTP; its WebDAV locks can be listed and released.
     pub http: Arc<Http>,
-    /// iSCSI, whose units are announced.
+    /// iSCSI; its logical units are announced.
     pub iscsi: Arc<Iscsi>,
 }
 
@@ -70,7 +70,8 @@ impl Services {
         Ok(Self { all, nfs, http, iscsi })
     }
 
-    /// Starts those that are enabled. One that cannot serve is in maintenance, and keeps nobody
+    /// Starts the enabled services. A service that fails to start is in maintenance and does not
+    /// prevent the start of the others.
     /// from the others.
     ///
     /// # Errors
@@ -122,10 +123,10 @@ impl Services {
         self.all.iter().any(|instance| instance.tls().any_file())
     }
 
-    /// Refuses export rules that nobody could satisfy.
+    /// Refuses export rules that no client can satisfy.
     ///
     /// # Errors
-    /// They want certificates of clients, and there is nothing to verify them by.
+    /// They require certificates of clients, and no CA for them is configured.
     pub fn check_rules(&self, rules: &Rules) -> Result<(), Failure> {
         let by_export =
             |instance: &&Arc<Instance>| instance.service().id().shares() == Some(ShareMode::Export);

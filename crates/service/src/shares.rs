@@ -1,10 +1,10 @@
 //! The shares that are served: opened, changed and closed while clients work.
 //!
-//! [`Shares::apply`] leads from one list of shares to another, wholly or not at all, and no call on
-//! any other share notices. Everything that can fail is done before the first client could see it:
-//! directories are opened, rules read; then one table takes the place of another. A share that goes
-//! answers "stale" from then on; when the last call on it has ended, what clients held through it
-//! ends, and only then its directory is closed. No file is ever removed.
+//! [`Shares::apply`] leads from one list of shares to another, completely or not at all, and no
+//! call on any other share notices. Everything that can fail is done before the first client could
+//! see it: directories are opened, rules read; then one table takes the place of another. A share
+//! that goes answers "stale" from then on; when the last call on it has ended, what clients held
+//! through it ends, and only then its directory is closed. No file is ever removed.
 
 mod config;
 mod lookers;
@@ -98,7 +98,7 @@ pub struct Shares {
     served: Mutex<BTreeMap<String, Served>>,
     /// Those of which the directory was lost, by name. Taken after `served`, if both are.
     lost: Mutex<BTreeMap<String, Lost>>,
-    /// Taken away, with calls under way or nobody to close them yet.
+    /// Removed, with calls in progress, or not closed yet.
     leaving: Mutex<Vec<Arc<HostFs>>>,
     release: OnceLock<Release>,
 }
@@ -129,7 +129,7 @@ impl Shares {
         &self.table
     }
 
-    /// What is wrong with a list of shares, beyond each by itself: all of it. Changes nothing.
+    /// All problems of a list of shares, also those between shares. Changes nothing.
     pub fn check(&self, new: &[ShareConfig]) -> Vec<Problem> {
         let mut problems = Vec::new();
         if new.len() > SHARES_MAX {
@@ -156,7 +156,7 @@ impl Shares {
         root::check(share, &self.kit.state.0).err()
     }
 
-    /// Serves `new` in place of `old`, wholly or not at all. Waits for calls on shares that go;
+    /// Serves `new` in place of `old`, completely or not at all. Waits for calls on shares that go;
     /// must not be called on a connection's thread.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl Shares {
             return Err(problem);
         }
         let _one = self.changing.lock();
-        // Whose directory was lost, and of which nothing is changed, is served when that is back.
+        // A share with a lost directory and no changes is served when the directory is back.
         let lost = self.still_lost(new);
         let present = |one: &&ShareConfig| !lost.contains(&one.name);
         let new: Vec<ShareConfig> = new.iter().filter(present).cloned().collect();
@@ -177,10 +177,10 @@ impl Shares {
         Ok(())
     }
 
-    /// As [`Self::apply`], of shares whose directories are there.
+    /// As [`Self::apply`], for shares with existing directories.
     fn lead(&self, old: &[ShareConfig], new: &[ShareConfig]) -> Result<(), Problem> {
-        // A share that gets another directory is another share under the same name, whose table of
-        // handles must be let go of first.
+        // A share with another directory is another share under the same name; its table of handles
+        // must be closed first.
         let stays = |share: &&ShareConfig| {
             let served = self.served.lock();
             served.get(&share.name).is_none_or(|one| one.config.directory == share.directory)
@@ -245,7 +245,7 @@ impl Shares {
         all.iter().fold(HostCounts::default(), |sum, files| sum.and(&files.counts()))
     }
 
-    /// Closes what was taken away and is not used any more. To be called every second.
+    /// Closes removed shares that are not used any more. To be called every second.
     pub fn sweep(&self) {
         let with_snapshots: Vec<_> =
             self.served.lock().values().filter_map(|one| one.snapshots.clone()).collect();
@@ -295,7 +295,7 @@ impl Shares {
                 .map_err(|e| config.problem(None, &e, "choose another name"))?;
         }
         for config in new {
-            // One that goes on, with or without changes being refused from now on.
+            // A share that stays, with or without changes being refused from now on.
             let Some(one) = before.get(&config.name) else { continue };
             if one.config.read_only != config.read_only
                 && let Some(share) = table.remove(&config.name)
@@ -366,7 +366,7 @@ impl Shares {
             config.problem(Some("directory"), &e.to_string(), hint)
         })?;
         storage::follow(config, &files);
-        // Whoever trusts what it has read must hear of programs that change the file here.
+        // Clients that cache file contents must be notified of changes by local programs.
         let locks = Arc::clone(&self.kit.locks);
         files.tell_changes(Box::new(move |changed| match changed {
             Changed::File(file) => locks.changed_on_host(file),
@@ -375,7 +375,7 @@ impl Shares {
         Ok((Served { config: config.clone(), files, snapshots, exchanges: 0 }, undo))
     }
 
-    /// Waits until nothing is left of a share of this name that was taken away.
+    /// Waits until nothing is left of a removed share of this name.
     fn wait_for(&self, share: &ShareConfig) -> Result<(), Problem> {
         let name = &share.name;
         let left = || {
@@ -392,7 +392,7 @@ impl Shares {
         Err(Problem::conflict(&share.path(), &sentence, "try again in a moment"))
     }
 
-    /// Waits for the calls on what was taken away, for a while: what is left then is closed by
+    /// Waits for the calls on removed shares, up to a limit: what is left then is closed by
     /// [`Self::sweep`].
     fn drain(&self) {
         let until = SystemClock.monotonic_ns() + SHARE_DRAIN_MAX.as_nanos() as u64;
@@ -406,7 +406,8 @@ impl Shares {
     }
 }
 
-/// Exchanges the rules that have changed, and no others: who is served by them need not ask again.
+/// Exchanges the rules that have changed, and no others: clients of unchanged rules need not be
+/// checked again.
 fn set_rules(share: &Share, before: &ShareConfig, now: &ShareConfig) {
     share.set_caching(now.smb_oplocks);
     share.set_continuous(now.continuous);

@@ -1,4 +1,4 @@
-//! Who comes in to one service: the one list of users, with this service's sign-ins counted and
+//! Sign-ins of one service: the common list of users, with the sign-ins of this service counted and
 //! reported in its log.
 
 use std::net::IpAddr;
@@ -8,11 +8,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use vfs::identity::{Identity, Person, Refused};
 
-/// The list of users, as one service asks for it.
+/// The list of users, as used by one service.
 pub struct SignInCounter {
     service: &'static str,
     users: Arc<dyn Identity>,
-    /// Who was let in so far; wrong passwords and keys so far, and those that were not looked at.
+    /// Successful sign-ins so far; wrong passwords and keys so far, and those that were not
+    /// verified.
     counts: [AtomicU64; 2],
 }
 
@@ -33,7 +34,7 @@ impl SignInCounter {
             base::debug!(self.service, "sign-in: {name} from {from}");
             return;
         }
-        // People type passwords where the name belongs: only names that exist are written down.
+        // Users sometimes type passwords into the name field: only names that exist are logged.
         let name = self.users.person(name).map_or("(unknown name)", |_| name);
         base::warning!(self.service, "sign-in refused: {name} from {from}");
     }

@@ -1,7 +1,7 @@
-//! TLS of a service: the certificate that is shown, and whom clients' certificates must come from.
+//! TLS of a service: its certificate, and the CA of client certificates.
 //!
-//! What is shown is the first of these that there is: the certificate that the setting names, the
-//! files, what the administration shows.
+//! The certificate is the first of these that exists: the one that the setting names, the files,
+//! the one of the administration.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use control::certificates::Certificates;
 use serve::transport::tls::{Credentials, Tls};
 use vfs::share::rules::{Rules, Transport};
 
-/// Refuses rules that nobody could satisfy: they want certificates of clients, and there is nothing
-/// to verify them by.
+/// Refuses rules that no client can satisfy: they require certificates of clients, and no CA for
+/// them is configured.
 ///
 /// # Errors
 /// One sentence.
@@ -23,14 +23,14 @@ pub fn check(rules: &Rules, knows_clients: bool) -> Result<(), String> {
     Err("no CA for client certificates is configured".to_owned())
 }
 
-/// What the settings say.
+/// The settings of TLS.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TlsChoice {
     /// A certificate of the configuration, by its name.
     pub named: Option<String>,
     /// Files with certificate and key.
     pub files: Option<(PathBuf, PathBuf)>,
-    /// Whom clients' certificates must come from; without it clients are not asked for any.
+    /// The CA of client certificates; without it no certificates are requested.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -40,7 +40,7 @@ impl TlsChoice {
         self.files.is_some() || self.client_ca.is_some()
     }
 
-    /// What `service` shows, for people; and why it is not the certificate that is named.
+    /// The name of the certificate of `service`, and why it is not the configured one.
     pub fn told(&self, certificates: &Certificates, service: &str) -> (String, Option<String>) {
         let instead = || match &self.files {
             Some((certificate, _)) => certificate.display().to_string(),
@@ -60,10 +60,10 @@ impl TlsChoice {
         self.client_ca.is_some()
     }
 
-    /// Refuses rules that nobody could satisfy.
+    /// Refuses rules that no client can satisfy.
     ///
     /// # Errors
-    /// They want certificates of clients, and there is nothing to verify them by.
+    /// They require certificates of clients, and no CA for them is configured.
     pub fn check(&self, rules: &Rules) -> Result<(), Failure> {
         check(rules, self.knows_clients()).map_err(|failed| {
             let hint = "give their CA with --nfs-tls-client-ca FILE";
@@ -71,8 +71,8 @@ impl TlsChoice {
         })
     }
 
-    /// Has the certificate that is to be shown, and reads the files. One that is named and cannot
-    /// be shown is left out; [`Self::told`] says why.
+    /// Reads the certificate to present, and the files. A configured one that cannot be used is
+    /// skipped; [`Self::told`] has the reason.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -93,7 +93,7 @@ impl TlsChoice {
     /// Offers TLS so to connections that begin from now on.
     ///
     /// # Errors
-    /// Files cannot be read, or certificate and key not be used; what was shown before goes on.
+    /// Files cannot be read, or certificate and key not be used; the current ones stay in use.
     pub fn renew(&self, tls: &Tls, certificates: &Certificates) -> Result<(), Failure> {
         tls.set(&self.read(certificates)?).or_failure(TRIED)
     }

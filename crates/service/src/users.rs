@@ -1,5 +1,5 @@
-//! Who may sign in: the users of the configuration, those of the command line, and the one who
-//! is made when there is nobody.
+//! The users that may sign in: those of the configuration, those of the command line, and the first
+//! one, which is created when there are none.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use control::state::{StateDir, StateError};
 use control::tree::Tree;
 use vfs::host::acting;
 
-/// The user who is made when nobody may sign in yet.
+/// The user that is created when no user may sign in yet.
 pub const FIRST: &str = "admin";
 
-/// Who signs in by the printed URL when no user may do everything.
+/// The user of the printed sign-in URL when no user has all permissions.
 const CONSOLE: &str = "console";
 
-/// The users of the command line, and nobody else yet.
+/// The users of the command line alone.
 ///
 /// # Errors
 /// Passwords cannot be hashed.
@@ -32,15 +32,15 @@ pub fn given(users: &[(String, String)]) -> Result<Arc<Accounts>, StateError> {
     Ok(Arc::new(accounts))
 }
 
-/// The list of users for services whose users sign in.
+/// The list of users for services with sign-in.
 pub fn known(accounts: &Arc<Accounts>) -> Arc<Users> {
     let server = acting::own().clone();
     let clock = Arc::new(SystemClock);
     Arc::new(Users::new(accounts.clone(), clock, Machine::default(), server))
 }
 
-/// Enters the users of an older version. If nobody could sign in then, makes one, whose password
-/// is returned to be printed once.
+/// Imports the users of an older version. If no user could sign in then, creates one and returns
+/// its password, to be printed once.
 ///
 /// # Errors
 /// The configuration does not take them.
@@ -61,8 +61,8 @@ pub fn first(
     first::make(tree, FIRST).map(Some)
 }
 
-/// For whom the sign-in URL is made, which only who has started the server sees: a user with all
-/// rights. Where there is none, one of this run, without a password.
+/// The user of the sign-in URL, which is printed only to the user that has started the server: a
+/// user with all permissions. If there is none, one is created for this run, without a password.
 pub fn for_login(accounts: &Accounts, given: &[(String, String)]) -> String {
     let may_all = |user: &String| accounts.rights(user) == Some(Rights::all());
     let given = given.iter().map(|(user, _)| user.clone());

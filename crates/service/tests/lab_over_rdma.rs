@@ -1,6 +1,6 @@
 //! The lab's client over RDMA and the service, in one process on devices within it: what is written
-//! is what is read, at sizes at which something changes and with more threads than credits; and
-//! what the client says it called is what the statistics have for its transport.
+//! is what is read, at sizes at which something changes and with more threads than credits; and the
+//! calls that the client reports are those of the statistics for its transport.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -115,7 +115,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // What cannot be removed is a folder in memory that nobody misses.
+        // If the removal fails, only a folder in memory is left.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,4 +1,4 @@
-//! Targets from what a server says of itself, and what stands in their way.
+//! Targets from the state that a server reports, and the obstacles.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn node(properties: &Value) -> Node {
     serde_json::from_value(json!({"path": "/x", "properties": all})).unwrap()
 }
 
-/// As a server with default settings says it, but for what is `changed` of HTTP.
+/// The report of a server with default settings, except for what is `changed` of HTTP.
 fn known(ftp: &Value, http: &Value) -> Known {
     let mut all = [
         json!({"state": "online", "listen": "0.0.0.0:10021, 0.0.0.0:10990", "tls": "offered",
@@ -121,7 +121,7 @@ fn settings_that_keep_a_protocol_out_are_named() {
         let told = hint(scheme, ftp, http);
         assert!(told.contains(expected), "{expected} in {told}");
     }
-    // Nobody signs in: there is no password to be taken.
+    // No user signs in: no password can be intercepted.
     let told = hint(Scheme::Http, none, json!({"plain": "serve", "sign_in": "none"}));
     assert!(!told.contains("basic_over_plain"), "{told}");
 }

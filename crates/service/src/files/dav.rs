@@ -1,4 +1,4 @@
-//! The locks of WebDAV for the administrator: who holds which, releasing one, how many there are.
+//! The locks of WebDAV for the administrator: their owners, their release, their number.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::lock_counts::scope;
 use crate::names::label;
 use crate::nfs::clients::show;
 
-/// Characters of a token that tell it from others: 48 of its 122 random bits, which let nobody use
-/// it.
+/// Characters of a token that distinguish it from others: 48 of its 122 random bits, too few to use
+/// the lock.
 const SHORT: usize = 13;
 
 /// All locks of WebDAV.

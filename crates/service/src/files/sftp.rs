@@ -47,7 +47,7 @@ impl Sftp {
         Ok(sftp)
     }
 
-    /// Believes the authorities of a configuration.
+    /// Trusts the user CAs of a configuration.
     fn trust(&self, document: &Document) {
         self.parts.users.set_authorities(Values::of(document, ID).texts("authorities"));
     }

@@ -1,4 +1,4 @@
-//! SMB: its settings, its port, who is signed in, what clients cache.
+//! SMB: its settings, its port, the signed-in users, what clients cache.
 
 mod levels;
 

@@ -35,7 +35,7 @@ pub const FILE: &str = "hardware.json";
 /// Time between two looks. A fault has to be shown within a minute; a look takes some milliseconds
 /// and touches no disk.
 const LOOK: Duration = Duration::from_secs(20);
-/// How long a look is good: a page asks for hundreds of nodes.
+/// How long a look is good: a page reads hundreds of nodes.
 const GOOD: Duration = Duration::from_secs(2);
 /// Time from the start to the first query of disks, and between looks for one that is due.
 const HEALTH: Duration = Duration::from_secs(10);

@@ -57,7 +57,7 @@ impl Service for Fake {
     }
 }
 
-/// Ports that nobody has, as far as the kernel knows.
+/// Ports that are free, according to the kernel.
 fn free_ports<const N: usize>() -> [Port; N] {
     let sockets = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
     sockets.map(|socket| Port { name: "test", number: socket.local_addr().expect("bound").port() })

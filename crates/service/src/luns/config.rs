@@ -1,5 +1,5 @@
-//! The configuration as what it says of units, targets and initiators, and what is wrong with it
-//! beyond each value by itself. Pure.
+//! The configuration of units, targets and initiators, and its problems beyond the checks of single
+//! values. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -38,15 +38,15 @@ pub struct LunConfig {
     pub backing: Backing,
     /// Whether a path is set, which a project's file has none of.
     pub has_path: bool,
-    /// Bytes, if that is said.
+    /// Bytes, if configured.
     pub size: Option<u64>,
     /// Whether blocks take space only when they are written.
     pub sparse: bool,
     /// Bytes of a block.
     pub block: u32,
-    /// Its number, if that is said.
+    /// Its number, if configured.
     pub number: Option<u16>,
-    /// Whose initiators may use it.
+    /// The initiator group that may use it.
     pub initiators: Option<String>,
     /// At which targets it is found.
     pub targets: Option<String>,
@@ -136,11 +136,11 @@ pub struct SanConfig {
     pub initiator_groups: BTreeMap<String, Vec<String>>,
     /// The name that goes with the secret of the server.
     pub user: String,
-    /// The secret, if the configuration says it.
+    /// The secret, if configured.
     pub secret: Option<String>,
     /// The name with which the target of the server proves itself.
     pub own_user: String,
-    /// The secret that goes with it, if the configuration says it.
+    /// The secret that goes with it, if configured.
     pub own: Option<String>,
 }
 
@@ -181,10 +181,10 @@ impl SanConfig {
         }
     }
 
-    /// Who may use a unit at a target.
+    /// The initiators that may use a unit at a target.
     pub fn admitted(&self, lun: &LunConfig, is_open: bool) -> Initiators {
         let Some(group) = &lun.initiators else {
-            // Nobody gets in by a name alone who was not named.
+            // An initiator that is not named gets no access by its name alone.
             return match is_open {
                 true => Initiators::Nobody,
                 false => Initiators::Others(self.own_secrets().map(|(name, _)| name).collect()),
@@ -388,8 +388,8 @@ fn is_node_name(text: &str) -> bool {
     }
 }
 
-/// Whether this is what follows `iqn.`: the month in which somebody had a domain, that domain with
-/// its parts reversed, and what they add (RFC 7143 §4.2.7.4).
+/// Whether this is the part after `iqn.`: the year and month of a domain registration, the reversed
+/// domain name, and an optional string of the naming authority (RFC 7143 §4.2.7.4).
 fn is_qualified(rest: &str) -> bool {
     let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.:_".contains(c);
     let Some((month, name)) = rest.split_once('.') else { return false };

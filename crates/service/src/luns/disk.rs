@@ -37,7 +37,7 @@ const TARGET_SECRET: &str = "target-secret";
 const TARGET: &str = "target";
 /// Bytes of a secret that the server makes.
 const SECRET_LENGTH: usize = 16;
-/// What it has them of: as many as six bits tell apart.
+/// The characters of a secret: as many as six bits encode.
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._";
 /// Persistent reservations.
 const RESERVATIONS: &str = "reservations";
@@ -80,7 +80,7 @@ pub fn words(error: &dyn std::error::Error) -> String {
     chain(error)
 }
 
-/// What the kernel says of a file or a device, in words.
+/// The error of the kernel for a file or a device, in words.
 fn why(error: &io::Error) -> String {
     use io::ErrorKind as Kind;
     let words = match error.kind() {
@@ -158,7 +158,7 @@ impl Disk {
         let guid = fresh_guid();
         if let Err(e) = self.table.put(&guid, &record) {
             if is_new {
-                // The first error says why.
+                // The first error is the reason.
                 let _ = std::fs::remove_file(&path);
             }
             return Err(words(&e));
@@ -339,7 +339,7 @@ fn is_own(folder: &Path, path: &Path) -> bool {
     beside == folder || beside.file_name().is_some_and(|name| name == HIDDEN)
 }
 
-/// Asks storage that may not answer, for a while.
+/// Runs an operation on storage that may not respond, with a timeout.
 fn answered<T: Send + 'static>(ask: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     within(LUN_ANSWER_TIME_MAX, ask).ok_or_else(|| STUCK.to_owned())?
 }
@@ -420,8 +420,8 @@ fn make_folder(path: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::AlreadyExists, why))
 }
 
-/// Removes what a start that was cut off has left: a file without a record and without any data.
-/// One that has data is somebody's unit, whatever became of its record.
+/// Removes the remains of an interrupted start: a file without a record and without any data. A
+/// file with data is a unit, even if its record is missing.
 fn remove_unused(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -440,8 +440,8 @@ pub fn name_of(number: &[u8; 8]) -> String {
     format!("iqn.2026-01.io.plimsoll:{tail}")
 }
 
-/// A secret of CHAP: as long as the initiator of Windows takes one, of 96 random bits (RFC 7143
-/// §9.2.1), in letters that mean nothing in a URL or to a shell.
+/// A secret of CHAP: of the maximum length that the initiator of Windows accepts, of 96 random bits
+/// (RFC 7143 §9.2.1), in characters without a special meaning in a URL or a shell.
 pub fn fresh_secret() -> Vec<u8> {
     let mut random = [0; SECRET_LENGTH];
     SystemRandom.fill(&mut random);
@@ -457,7 +457,7 @@ fn fresh_guid() -> Guid {
     guid
 }
 
-/// What a file says, which is made if it is not there.
+/// The content of a file, which is created if it does not exist.
 fn kept(path: &Path, made: impl FnOnce() -> String) -> io::Result<Vec<u8>> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(bytes.trim_ascii().to_vec()),

@@ -1,4 +1,4 @@
-//! The branches of the tree: `/shares/PROJECT/luns` beside the shares, and `/configuration/san`.
+//! The branches of the tree: `/shares/PROJECT/luns` next to the shares, and `/configuration/san`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -177,7 +177,7 @@ impl Luns {
     }
 }
 
-/// What is told of a unit without asking its storage.
+/// The state of a unit that is shown without accessing its storage.
 fn told(inner: &Inner, entry: &Entry, at: SocketAddr) -> Vec<(&'static str, Value)> {
     let is_served = entry.opened.is_some() && entry.config.online;
     let mut state = vec![("state", Value::text(if is_served { "online" } else { "offline" }))];
@@ -216,7 +216,7 @@ fn kind(kind: &vfs::lun::reservations::Kind) -> String {
     words
 }
 
-/// Who has reserved a unit, and who is registered.
+/// The holder of the reservation of a unit, and the registered initiators.
 fn reservations(unit: &serve::iscsi::unit::Unit) -> Vec<String> {
     let all = unit.reservations();
     let mut lines = Vec::new();
@@ -343,9 +343,9 @@ impl Live for Luns {
 
 /// The shares and, below the same projects, the units.
 pub struct Beside<A> {
-    /// Who answers for shares.
+    /// The handler of shares.
     pub shares: Arc<A>,
-    /// Who answers for units.
+    /// The handler of units.
     pub luns: Arc<Luns>,
 }
 
@@ -418,8 +418,8 @@ impl<A: Live> Live for Beside<A> {
     }
 }
 
-/// Makes a node of each unit that the command line asks for, and of those that an older version has
-/// made, unless it is there.
+/// Creates a node for each unit of the command line, and for those that an older version has
+/// created, unless it exists.
 ///
 /// # Errors
 /// The first that cannot be made.
@@ -453,7 +453,7 @@ pub fn give(room: &LunNodes, tree: &Tree, given: &[super::LunGiven]) -> Result<(
     Ok(())
 }
 
-/// Removes units for good once the configuration without them is written down.
+/// Removes units permanently once the configuration without them is stored.
 ///
 /// # Errors
 /// The system gives no thread.
@@ -462,7 +462,7 @@ pub fn follow(room: &Arc<LunNodes>, tree: &Arc<Tree>) -> std::io::Result<()> {
     let tree = Arc::downgrade(tree);
     std::thread::Builder::new().name("luns".to_owned()).spawn(move || {
         loop {
-            // Whoever lags behind looks at what is there now.
+            // A receiver that lags behind reads the current configuration.
             let _ = changes.blocking_recv();
             let (Some(room), Some(tree)) = (room.upgrade(), tree.upgrade()) else { return };
             room.purge(&tree.document());

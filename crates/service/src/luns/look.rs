@@ -1,6 +1,6 @@
-//! What is to be seen of the storage of units, asked for so that disks that do not answer hold up
-//! nothing that looks, and one thread each at most. A list of all units waits for all of them
-//! together no longer than for one.
+//! The state of the storage of units, queried so that disks that do not respond delay no request
+//! and hold one thread each at most. A list of all units waits for all of them together no longer
+//! than for one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,7 +75,7 @@ impl Look {
         status: impl FnOnce() -> MediumStatus + Send + 'static,
     ) -> (Option<MediumStatus>, bool) {
         if self.asks.swap(true, Ordering::AcqRel) {
-            // It is asked already.
+            // A query is in progress.
             return (self.seen(), !self.is_late());
         }
         let begun_ns = monotonic_ns();
@@ -92,7 +92,7 @@ impl Look {
         (self.seen(), answered.is_some() || !self.is_late())
     }
 
-    /// Whether it was asked so long ago that it does not answer.
+    /// Whether the query is so old that the storage does not respond.
     fn is_late(&self) -> bool {
         let asked_ns = self.asked_ns.load(Ordering::Acquire);
         Duration::from_nanos(monotonic_ns().saturating_sub(asked_ns)) >= STORAGE_LOOK_TIME_MAX

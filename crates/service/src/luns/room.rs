@@ -1,5 +1,5 @@
 //! Units, targets and initiators as they are configured, and what is served of them. One change at
-//! a time; what can fail comes first, and what was made until then is taken back.
+//! a time; what can fail comes first, and what was created until then is rolled back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,14 +23,14 @@ use super::disk::{self, Disk, Opened};
 use super::look::Look;
 use super::table::{Guid, Record, Stage};
 
-/// Secrets of initiators of a server that has no units: nobody knows it.
+/// Placeholder in the target name of a server without units; no initiator sees it.
 const NO_NUMBER: [u8; 8] = [0; 8];
 
 /// A unit that is configured.
 pub struct Entry {
     /// As it is to be.
     pub config: LunConfig,
-    /// Who it is, if that is known.
+    /// Its identity, if known.
     pub known: Option<(Guid, Record)>,
     /// It is open.
     pub opened: Option<Opened>,
@@ -56,8 +56,8 @@ pub struct Inner {
     pub target: String,
     /// The secrets that the server has made: of initiators, and of its target.
     made: [Vec<u8>; 2],
-    /// The configuration that is in force here, by its address: it lives as long as it is in force.
-    /// Two branches of the tree lead here with the same change.
+    /// The address of the current configuration, which lives as long as it is current. Two branches
+    /// of the tree call this with the same change.
     in_force: usize,
 }
 
@@ -98,8 +98,8 @@ impl LunNodes {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves what is configured. A unit that cannot be served is offline, and keeps nobody from
-    /// the others.
+    /// Serves the configured units. A unit that cannot be served is offline and does not prevent
+    /// the service of the others.
     pub fn start(&self, document: &Document, secret: Secret<'_>) {
         let config = SanConfig::read(document, secret);
         let mut inner = self.inner();
@@ -127,7 +127,7 @@ impl LunNodes {
         inner.in_force = address(document);
     }
 
-    /// Leads to a new configuration, wholly or not at all.
+    /// Changes to a new configuration, completely or not at all.
     ///
     /// # Errors
     /// The first thing that cannot be done.
@@ -156,17 +156,17 @@ impl LunNodes {
         let gone: Vec<Entry> = gone.iter().filter_map(|name| inner.destroy(name)).collect();
         self.publish(&mut inner, config);
         inner.in_force = address(transition.new);
-        // Only now does nobody find them any more.
+        // Only now no initiator finds them any more.
         gone.into_iter().filter_map(|entry| entry.opened).for_each(Opened::end);
         Ok(())
     }
 
-    /// What is not in the configuration any more, for good.
+    /// Permanently removes the units that are not in the configuration any more.
     pub fn purge(&self, document: &Document) {
         self.inner().purge(document);
     }
 
-    /// Has the service offer what there is.
+    /// Offers the current units in the service.
     fn publish(&self, inner: &mut Inner, config: SanConfig) {
         inner.config = config;
         inner.secret = disk::credentials(
@@ -249,8 +249,7 @@ impl Inner {
         self.disk.as_ref()?.table.of(name, &is_node)
     }
 
-    /// The number of a unit: the one that is configured, the one that it has, or the lowest that
-    /// nobody has.
+    /// The number of a unit: the configured one, the current one, or the lowest free one.
     fn number(&self, lun: &LunConfig, config: &SanConfig) -> u16 {
         let name = lun.name();
         let known = self.known(&name, config);
@@ -266,7 +265,7 @@ impl Inner {
         lun.number.or_else(|| known.map(|(_, record)| record.number)).unwrap_or_else(free)
     }
 
-    /// Finds or makes a unit and opens it; tells whether it was made.
+    /// Finds or creates a unit and opens it; returns whether it was created.
     fn bring(
         &self,
         lun: &LunConfig,
@@ -319,7 +318,7 @@ impl Inner {
         let is_open = self.entries.get(&name).is_some_and(|entry| entry.opened.is_some());
         if !is_known || !is_open {
             let (entry, _) = match self.bring(lun, number, config) {
-                // What could not be served before keeps nobody from changing something else.
+                // A unit that could not be served before does not prevent other changes.
                 Err(why) if is_known => {
                     let known = self.entries.get(&name).and_then(|entry| entry.known.clone());
                     (Entry::offline(lun.clone(), known, why), false)
@@ -364,8 +363,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes a unit larger. One that is larger already stays so: what was told to initiators is not
-    /// taken back.
+    /// Makes a unit larger. A larger unit stays as it is: a size that was reported to initiators is
+    /// not reduced.
     fn grow(&self, name: &str, lun: &LunConfig) -> Result<(), String> {
         let Some(opened) = self.entries.get(name).and_then(|entry| entry.opened.as_ref()) else {
             return Ok(());
@@ -384,7 +383,7 @@ impl Inner {
         done.ok_or_else(|| STUCK.to_owned())?.map_err(|e| e.to_string())
     }
 
-    /// Units go on under other names.
+    /// Renames units that stay in use.
     fn rename(&mut self, renamed: &[(Path, Path)]) -> Result<(), (Path, String)> {
         for (from, to) in renamed {
             let moved: Vec<(String, Path)> = self
@@ -499,7 +498,7 @@ impl Inner {
 }
 
 impl LunNodes {
-    /// A copy whose node was not made after all.
+    /// Removes a copy without a node.
     pub fn forget_copy(&self, name: &str) {
         let inner = self.inner();
         let Some(disk) = &inner.disk else { return };

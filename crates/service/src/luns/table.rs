@@ -1,9 +1,9 @@
-//! The table of units: who each is, where its blocks are, and which node of the tree it belongs to.
-//! `docs/formats/luns.md` has the format.
+//! The table of units: the identity of each, the file of its blocks, and its node in the tree.
+//! `docs/formats/luns.md` describes the format.
 //!
-//! A unit is known by its identifier, so that another name of its node is one record that changes.
-//! What it was called before stays beside it: a configuration that was not written down after all
-//! finds its unit again.
+//! The key of a record is the identifier of the unit, so a new name of its node changes one record.
+//! The previous name is stored with it: a configuration that was not stored in the end finds its
+//! unit again.
 
 use std::path::{Path, PathBuf};
 
@@ -91,7 +91,7 @@ impl Record {
         Some(Self { number, block, stage, name, before, path: PathBuf::from(path) })
     }
 
-    /// A record of before, whose key was its name.
+    /// A record of the old format, with its name as the key.
     fn old(key: &[u8], bytes: &[u8]) -> Option<(Guid, Self)> {
         let (guid, rest) = bytes.split_first_chunk()?;
         let (number, rest) = rest.split_first_chunk()?;
@@ -115,7 +115,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Opens or makes the file; records of before are written anew.
+    /// Opens or creates the file; records of the old format are rewritten.
     ///
     /// # Errors
     /// It cannot be read or written, or is something else.
@@ -149,7 +149,7 @@ impl Table {
     }
 
     /// The unit of a node. One that was renamed is found by its name before, unless there is a node
-    /// of the name that it has now: `is_node` says whether there is.
+    /// of the name that it has now: `is_node` checks that.
     pub fn of(&self, name: &str, is_node: &dyn Fn(&str) -> bool) -> Option<(Guid, Record)> {
         let records = self.records();
         let was = |record: &Record| record.before == name && !is_node(&record.name);

@@ -1,4 +1,4 @@
-//! Tests of what may be asked for on the command line.
+//! Tests of the syntax of units on the command line.
 
 use super::{LunGiven, parse};
 

@@ -7,7 +7,7 @@ use serve::iscsi::Iscsi as Server;
 
 use crate::reach;
 
-/// Where initiators are told to connect: the first portal that is set, or where the service
+/// The portal for initiators: the first one that is configured, or the address on which the service
 /// listens.
 pub fn portal(server: &Server, listens: SocketAddr) -> SocketAddr {
     server.settings().portals.first().copied().unwrap_or(listens)

@@ -1,4 +1,4 @@
-//! How files are told.
+//! Display names of files.
 
 use super::*;
 

@@ -22,7 +22,7 @@ use super::shown::Shown;
 use crate::fabric::watch::Fabrics;
 use crate::problems::{Fault, Severity};
 
-/// How long a reading is good: a page asks for tens of nodes at once.
+/// How long a reading is good: a page reads tens of nodes at once.
 const GOOD: Duration = Duration::from_millis(500);
 /// `ARPHRD_INFINIBAND` in the file `type` of a network device.
 const INFINIBAND: &str = "32";
@@ -40,7 +40,7 @@ struct Port {
     guid: u64,
     /// Its network device.
     device: Option<String>,
-    /// P_Keys by partition; full membership goes before limited.
+    /// P_Keys by partition; full membership takes precedence over limited.
     pkeys: BTreeMap<u16, Pkey>,
 }
 

@@ -105,7 +105,7 @@ impl Network {
         reply.map_err(|why| Problem::conflict(&Path::of(&PREFIX), &why, hint))
     }
 
-    /// What a transition asks the helper for; none if the network stays as it is.
+    /// The request of a transition to the helper; none if the network stays as it is.
     fn request(&self, transition: &Transition<'_>) -> Result<Option<Proposal>, Vec<Problem>> {
         let configuration = read(transition.new)?;
         if read(transition.old).is_ok_and(|old| old == configuration) {
@@ -261,7 +261,7 @@ impl Network {
         Some((configuration, self.observer.carriers().ok()?))
     }
 
-    /// Leases by DHCP. The helper is asked only if an interface has it.
+    /// Leases by DHCP. The helper is queried only if an interface uses it.
     fn leases(&self, configuration: &Configuration) -> Leases {
         if !configuration.interfaces.values().any(|one| one.enabled && one.dhcp) {
             return Leases::default();

@@ -17,10 +17,10 @@ use super::carrier::Carriers;
 use super::wanted::PREFIX;
 use crate::problems::{Fault, Severity};
 
-/// How long an observation is good: a page asks for tens of nodes at once.
+/// How long an observation is good: a page reads tens of nodes at once.
 const GOOD: Duration = Duration::from_millis(500);
 
-/// The same of leases by DHCP, for which the helper is asked.
+/// The same of leases by DHCP, for which the helper is queried.
 const LEASES_GOOD: Duration = Duration::from_millis(900);
 
 /// Leases by DHCP, by link.
@@ -89,7 +89,7 @@ impl Observer {
         self.with(names).unwrap_or_default()
     }
 
-    /// Leases by DHCP, by `ask` unless it was asked a moment ago.
+    /// Leases by DHCP, by `ask` unless the last result is recent.
     pub(super) fn leases(&self, ask: impl FnOnce() -> Option<Leases>) -> Leases {
         if let Some((good, leases)) = &*self.leases.lock()
             && !good.passed()

@@ -21,7 +21,7 @@ pub fn path(item: &str) -> Path {
     item.split('/').fold(Path::of(&PREFIX), |path, part| path.join(part))
 }
 
-/// What a document asks for.
+/// The network that a document configures.
 ///
 /// # Errors
 /// What is no value of the network.

@@ -1,5 +1,5 @@
-//! NFS clients for the administrator: who they are, what they hold, and ending one that will not
-//! come back. The rows of all protocols come from the one table of opens and locks.
+//! NFS clients for the administrator: their identities, their state, and the expiry of a client
+//! that will not return. The rows of all protocols come from the one table of opens and locks.
 
 mod levels;
 pub mod show;
@@ -30,12 +30,12 @@ pub struct NfsClients {
 }
 
 impl NfsClients {
-    /// The clients of this service, whose files and users have these names.
+    /// The clients of this service, with these names of files and users.
     pub fn new(nfs: &Arc<Nfs>, names: ShareNames, hub: &Arc<Hub>) -> Self {
         Self { nfs: nfs.clone(), names, hub: hub.clone() }
     }
 
-    /// A client of NFSv4 that is there.
+    /// An existing client of NFSv4.
     fn nfs4_info(&self, id: u64) -> Option<ClientInfo> {
         self.nfs.online()?.clients.client(id)
     }
@@ -81,7 +81,7 @@ impl NfsClients {
         }
     }
 
-    /// A host of NFSv3: it says nothing between its locks, so nobody knows whether it is there.
+    /// A host of NFSv3: it sends nothing between its locks, so its presence is unknown.
     fn nlm_host(&self, host: &HostInfo, tally: Tally) -> NfsClient {
         NfsClient {
             addresses: vec![host.address.to_string()],
@@ -210,11 +210,11 @@ impl NfsState for NfsClients {
         let tally = self.nfs.locks().tally().remove(&key).unwrap_or_default();
         let was = self.client_of(key, tally)?;
         match key.protocol {
-            // Somebody else may have been faster.
+            // Another request may have been faster.
             Protocol::Nfs4 => self.nfs.online()?.clients.expire(key.id).then_some(())?,
             Protocol::Nlm => self.nfs.online()?.nlm.expire(key.id).then_some(())?,
-            // Others end with their connections; theirs is shown so that it is known who is in the
-            // way.
+            // Clients of other protocols end with their connections; their state is shown so that
+            // conflicts can be explained.
             _ => return None,
         }
         let (id, label, by) = (&was.id, &was.label, show::bytes(by.as_bytes()));

@@ -1,4 +1,4 @@
-//! NFS version 4 put together: its state, the records of who held some, the clock.
+//! NFS version 4 put together: its state, the records of clients with state, the clock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use vfs::recovery::{ClientId, ClientRecords, FileRecords, RecordError};
 
 use crate::parts::ServiceParts;
 
-/// Where the clients that hold state are written down, in the state directory.
+/// The file of the clients that hold state, in the state directory.
 const RECORDS: &str = "clients";
-/// Kinds of clients in the records: 4.0, and 4.1 and later, whose names are apart.
+/// Kinds of clients in the records: 4.0, and 4.1 and later, which have separate names.
 const KINDS: [u8; 2] = [40, 41];
 /// What does not work while the records cannot be written.
 const NOT_RECORDED: &str = "NFSv4 clients cannot open files until their records can be written";
-/// Begins the principal of who came with AUTH_SYS; the uid follows, in decimal digits.
+/// Prefix of the principal of a client with AUTH_SYS; the uid follows, in decimal digits.
 const PRINCIPAL: &[u8] = b"sys:";
 
-/// The program on these shares, and its keeper of state. Who held state before the start may
-/// reclaim it for one lease.
+/// The program on these shares, and its state. Clients that held state before the start may reclaim
+/// it for one lease.
 ///
 /// # Errors
 /// The records cannot be read.
@@ -69,7 +69,7 @@ pub fn owner_before(state: &Path) -> Option<Vec<u8>> {
     })
 }
 
-/// A client of ours on record.
+/// The identity of a client, if its record is from this service.
 fn identity(client: &ClientId) -> Option<Identity> {
     let has_sessions = KINDS.iter().position(|kind| *kind == client.protocol)? == 1;
     let uid = client.principal.strip_prefix(PRINCIPAL)?;
@@ -77,11 +77,11 @@ fn identity(client: &ClientId) -> Option<Identity> {
     Some(Identity { name: (has_sessions, client.owner.clone()), principal })
 }
 
-/// The records as the state asks for them.
+/// The records in the form that the state requires.
 struct OnDisk {
     records: FileRecords,
-    /// Trouble was told, and nothing has gone well since: a full disk is one message, not one for
-    /// each OPEN.
+    /// An error was reported, and no write has succeeded since: a full disk causes one message, not
+    /// one for each OPEN.
     told: AtomicBool,
 }
 

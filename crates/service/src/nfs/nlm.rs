@@ -13,11 +13,11 @@ use vfs::recovery::FileRecords;
 use crate::parts::ServiceParts;
 use crate::reach::machine_name;
 
-/// Where the hosts that hold locks are written down, in the state directory.
+/// The file of the hosts that hold locks, in the state directory.
 const RECORDS: &str = "nlm-clients";
 
-/// The service on these shares. Who held locks before the start is told, and may reclaim them for
-/// one lease.
+/// The service on these shares. Hosts that held locks before the start are notified, and may
+/// reclaim them for one lease.
 ///
 /// # Errors
 /// The records cannot be read.

@@ -26,7 +26,7 @@ impl Owners {
     /// From now on names in this domain; without one, numbers.
     pub fn set_domain(&self, domain: Option<&str>) {
         let files = [(Whose::User, "/etc/passwd"), (Whose::Group, "/etc/group")];
-        // Without a domain nobody has a name.
+        // Without a domain there are no names.
         let files = files.into_iter().filter(|_| domain.is_some());
         *self.sources.lock() = files.map(|(whose, path)| (whose, Names::at(path))).collect();
         self.map.set_domain(domain);

@@ -1,4 +1,4 @@
-//! The port mapper and NSM by datagram: what NFSv3 clients need beside NFS to lock.
+//! The port mapper and NSM over UDP: what NFSv3 clients need in addition to NFS for locks.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,8 +23,9 @@ const PROGRAMS: [(u32, u32); 5] = [
     (NSM_PROGRAM, NSM_V1),
 ];
 
-/// Serves both, beside NFS at `nfs`, as `tasks`. True if clients find NLM: the port mapper is where
-/// they ask. Without UDP, which is told, everything else goes on.
+/// Serves both, for NFS at `nfs`, as `tasks`. True if clients find NLM: the port mapper is on the
+/// port that they query. If UDP is not available, a warning is logged and everything else
+/// continues.
 ///
 /// # Errors
 /// There is no port mapper: why, one sentence.

@@ -1,4 +1,4 @@
-//! NFS over RDMA beside NFS over TCP: where there is a device, the same programs are served by it.
+//! NFS over RDMA in addition to NFS over TCP: if there is a device, it serves the same programs.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,11 +15,11 @@ use verbs::{Account, Verbs, load};
 pub struct Rdma {
     verbs: Arc<dyn Verbs>,
     stats: Arc<RdmaStats>,
-    /// What was told of each counter.
+    /// The values of the counters at the last report.
     told: Mutex<[u64; COUNTERS]>,
 }
 
-/// Counters that are told as rates.
+/// Counters that are reported as rates.
 const COUNTERS: usize = 6;
 
 impl Default for Rdma {

@@ -1,5 +1,4 @@
-//! The settings of NFS: what the options say where they say something, and the configuration
-//! otherwise.
+//! The settings of NFS: those of the options, and the configuration otherwise.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use control::tree::{Document, Override};
 use crate::tls::TlsChoice;
 use crate::values::Values;
 
-/// The settings in force.
+/// The current settings.
 #[derive(Debug, Clone)]
 pub struct NfsSettings {
     /// How long an NFSv4 client may be silent before others may take what it holds.
@@ -30,7 +29,7 @@ pub struct NfsSettings {
 }
 
 impl NfsSettings {
-    /// What is in force with these options and this configuration.
+    /// The effective settings with these options and this configuration.
     pub fn of(given: &[Override], document: &Document) -> Self {
         let values = Values::of(document, Service::Nfs).given(given);
         let file = |name| values.text(name).map(PathBuf::from);

@@ -44,7 +44,7 @@ pub const PREFIX: [&str; 1] = ["storage"];
 pub const NAME: &str = "pools";
 /// The folder of a helper that is a child, below the state directory.
 const CHILD: &str = "pools";
-/// How long a state is good: a page asks for each of its nodes.
+/// How long a state is good: a page reads each of its nodes.
 const GOOD: Duration = Duration::from_millis(300);
 /// How long a list of disks is good: each disk that is not in use is read for it.
 const DISKS_GOOD: Duration = Duration::from_secs(5);

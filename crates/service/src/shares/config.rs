@@ -1,4 +1,4 @@
-//! What a share is to be: its directory, who may use it, and what its root is made to be.
+//! The configuration of a share: its directory, its access rules, and the attributes of its root.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -36,9 +36,9 @@ pub struct ShareConfig {
     pub snapshots: Option<PathBuf>,
     /// Whether its root lists the way to its snapshots.
     pub snapdir_visible: bool,
-    /// Who may use it over each of [`Service::ALL`].
+    /// The access rules for each of [`Service::ALL`].
     pub rules: [Rules; Service::ALL.len()],
-    /// What its root is made to be when it is made.
+    /// The attributes of its root when it is created.
     pub root: Root,
     /// Its settings on a pool, if it is on one.
     pub storage: Option<OnPool>,
@@ -53,7 +53,7 @@ pub struct OnPool {
     pub settings: ShareSettings,
 }
 
-/// What the root of a share is made to be, where anything is said.
+/// The attributes of the root of a share, where configured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Root {
     /// Makes the directory if there is none; its parent must be there.
@@ -69,7 +69,7 @@ pub struct Root {
 }
 
 /// The rules for a service, in the mode in which shares state them: the exceptions, and after them
-/// what holds for everybody else. Without exceptions and with everything allowed there are none.
+/// the access of all other clients. Without exceptions and with full access there are none.
 ///
 /// # Errors
 /// An exception is wrong.
@@ -113,7 +113,7 @@ impl ShareConfig {
         Self { rules, ..self }
     }
 
-    /// Who may use it over a service.
+    /// The access rules for a service.
     pub fn rules_for(&self, service: Service) -> &Rules {
         &self.rules[service.index()]
     }
@@ -140,7 +140,7 @@ impl Lookup for System {
     }
 
     fn netgroups(&self) -> String {
-        // A machine without the file has no groups, and the rule that names one says so.
+        // A machine without the file has no groups; a rule that names one reports the error.
         fs::read_to_string(NETGROUPS).unwrap_or_else(|e| {
             if e.kind() != ErrorKind::NotFound {
                 let [service, ..] = Service::EXPORTING;

@@ -30,13 +30,13 @@ use super::{PREFIX, Root, ShareConfig, Shares, System, rules_for};
 use crate::cache_drops::CacheDrops;
 use crate::{node, tls};
 
-/// Who made the share that is in no configuration.
+/// The creator of the share that is in no configuration.
 const COMMAND_LINE: &str = "command line";
 
 /// Shares that are configured and not served, by name, and why.
 pub type Offline = BTreeMap<String, Problem>;
 
-/// What the room asks of the services on the shares.
+/// What the room needs of the services on the shares.
 pub trait Services: Send + Sync {
     /// Commands that mount a share.
     fn mount(&self, share: &str) -> Vec<String>;
@@ -52,7 +52,7 @@ pub trait Services: Send + Sync {
 pub struct Room {
     shares: Arc<Shares>,
     services: Box<dyn Services>,
-    /// The share of the command line: whatever the configuration says, it is served.
+    /// The share of the command line, which is served regardless of the configuration.
     given: String,
     offline: Mutex<Offline>,
     drops: CacheDrops,
@@ -162,7 +162,7 @@ impl Room {
                 && self::config(old, path, &System).is_ok_and(|before| before == config);
             let broken = self.offline.lock().contains_key(&config.name) && as_before;
             match self.shares.check_one(&config) {
-                // What could not be served before keeps nobody from changing something else.
+                // A share that could not be served before does not prevent other changes.
                 Some(problem) if broken => offline.push((config.name, problem)),
                 _ => shares.push(config),
             }
@@ -171,15 +171,15 @@ impl Room {
     }
 }
 
-/// Serves what is configured beside what is served, each share by itself: one whose disk is not
-/// there does not keep the others. To be called before the first client comes, who would be told
-/// that its handles are stale. Says and gives what is wrong.
+/// Serves the configured shares in addition to the served ones, each separately: one with a missing
+/// disk does not prevent the others. To be called before the first client connects, which would get
+/// stale handles otherwise. Logs and returns the problems.
 pub fn start(shares: &Shares, document: &Document) -> Offline {
     let mut offline = Offline::new();
     for path in paths(document) {
         let Some(name) = path.name() else { continue };
         let before = shares.configs();
-        // What the command line says goes before what is configured.
+        // The command line takes precedence over the configuration.
         if before.iter().any(|one| one.name == name) {
             continue;
         }
@@ -326,11 +326,11 @@ fn how_to_except(service: Service) -> &'static str {
     }
 }
 
-/// What holds for those whom no rule fits, and the rules, as they are shown of the share of the
-/// command line.
+/// The access without a matching rule, and the rules, as they are shown of the share of the command
+/// line.
 fn shown(rules: &Rules) -> (Value, Value) {
     let texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
-    // Where there are rules, whoever fits none is refused.
+    // Where there are rules, a client without a matching rule is refused.
     (Value::text(if texts.is_empty() { "rw" } else { "none" }), Value::texts(texts))
 }
 

@@ -1,5 +1,5 @@
-//! A share whose directory is exchanged for another one, as by a rollback: its handles stay valid,
-//! and what clients have open and locked ends.
+//! The exchange of a share's directory for another one, as by a rollback: its handles stay valid,
+//! and the opens and locks of clients end.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -32,7 +32,7 @@ impl Undo {
 
 impl Drop for Undo {
     fn drop(&mut self) {
-        // What cannot be taken back stays: the share was not made, which is what is told.
+        // What cannot be undone stays: the share was not created, which is reported.
         if let Some((pools, pool, share)) = &self.subvolume {
             pools.take_back(pool, share);
         } else if let Some(made) = &self.made {

@@ -18,7 +18,7 @@ pub struct Volume {
     pub fsid: Option<u64>,
 }
 
-/// Asks one file system.
+/// Queries one file system.
 pub type Query = Box<dyn FnOnce() -> Volume + Send>;
 
 /// The last values, by the name of the share.

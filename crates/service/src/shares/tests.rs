@@ -1,4 +1,4 @@
-//! From one list of shares to another, on directories of this machine: wholly or not at all.
+//! From one list of shares to another, on directories of this machine: completely or not at all.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -133,7 +133,7 @@ fn shares_come_change_and_go() {
     let changed = world.shares.table().load().by_name("a").expect("there").clone();
     assert!(changed.read_only && changed.id == first.id);
     assert_eq!(changed.fs.root(), first.fs.root(), "handles stay good");
-    // Whoever found it before is bound by the new rules at its next call.
+    // Clients that found the share before are bound by the new rules at their next call.
     let access = |ip: [u8; 4]| first.rules_for(Service::Nfs).get().grant(ip.into(), 1).access;
     assert_eq!((access([10, 0, 0, 1]), access([11, 0, 0, 1])), (Access::ReadOnly, Access::None));
     assert_eq!(ftp(), before, "what did not change nobody need ask again");
@@ -158,7 +158,7 @@ fn a_share_in_use_is_let_go_of_when_its_last_call_has_ended() {
         while world.shares.table().load().by_name("a").is_some() {
             std::thread::yield_now();
         }
-        // Clients do not see it any more; what they hold stays until nobody can add to it.
+        // Clients do not see it any more; their state is retained until no call can add to it.
         assert!(world.released.lock().is_empty());
         drop(under_way);
         going.join().expect("no panic").expect("gone");
@@ -195,7 +195,7 @@ fn what_is_wrong_changes_nothing() {
         (elsewhere, "a share named a already exists, in /shares/default/a"),
     ];
     for (bad, says) in wrong {
-        // A good one beside it does not come either.
+        // A valid share in the same change is not served either.
         let new = [a.clone(), world.share("good", "c"), bad];
         let problem = world.shares.apply(&old, &new).expect_err(says);
         assert!(problem.sentence.contains(says), "{}", problem.sentence);

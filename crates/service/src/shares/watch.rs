@@ -1,7 +1,6 @@
-//! What is at the path of a share's directory, looked at every second. A share whose directory is
-//! not there any more, or is another one, is not served until the same directory is back: nothing
-//! of what clients write goes to where it is not meant to be, such as the directory below a file
-//! system that is not mounted.
+//! The directory at the path of each share, checked every second. A share with a missing or
+//! exchanged directory is not served until the same directory is back: no data of clients is
+//! written to an unintended place, such as the directory below a file system that is not mounted.
 //!
 //! A directory that was removed can be nowhere else. If one is made again at its path, on the same
 //! file system, that one is served.
@@ -17,10 +16,10 @@ use vfs::host::DirectoryIdentity;
 use super::lookers::{Lookers, Task};
 use super::{Root, Served, ShareConfig, Shares};
 
-/// A share whose directory was lost while it was served.
+/// A share that lost its directory while it was served.
 #[derive(Clone)]
 pub(super) struct Lost {
-    /// As it was served, without what its root was made to be: that was done.
+    /// As it was served, without the attributes of its root: they were applied.
     config: ShareConfig,
     identity: DirectoryIdentity,
     /// The directory was removed, and not moved.
@@ -42,7 +41,7 @@ fn plain(config: &ShareConfig) -> ShareConfig {
     ShareConfig { root: Root::default(), ..config.clone() }
 }
 
-/// What is wrong with what is at the path of a share whose directory was `lost`.
+/// The problem of the path of a share with the lost directory `lost`.
 fn problem(
     config: &ShareConfig,
     lost: &DirectoryIdentity,
@@ -158,7 +157,7 @@ impl Shares {
         let mut names = Vec::new();
         for (one, lost) in gone {
             let name = one.config.name;
-            // Somebody may have changed it meanwhile.
+            // The share may have been changed meanwhile.
             let same = self
                 .served
                 .lock()

@@ -1,4 +1,4 @@
-//! What the node says, as settings.
+//! The properties of the node, as settings.
 
 use base::node::{Path, Value};
 use serve::ftp::{LoginRoot, Uploads};

@@ -1,4 +1,4 @@
-//! Tests of what the server makes by itself: secrets, names, identifiers; and of what it finds.
+//! Tests of what the server creates itself: secrets, names, identifiers; and of existing files.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::*;
 
-/// Asks storage that does not answer before something is sent.
+/// Queries storage that does not respond before something is sent.
 fn stuck(look: &Arc<Look>, time: &LookTime) -> ((Option<MediumStatus>, bool), Sender<()>) {
     let (free, held) = channel();
     let asked = look.ask(time, move || {

@@ -1,5 +1,5 @@
-//! Units made, grown, renamed, copied and destroyed by transactions of a tree, over a folder of the
-//! machine; who they are over restarts; who may use them.
+//! Units created, grown, renamed, copied and destroyed by transactions of a tree, over a folder of
+//! the machine; their identities over restarts; their access rules.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
@@ -330,11 +330,11 @@ fn nobody_finds_a_unit_by_accident() {
         ),
     ]));
     // Numbers are given in the order of names: all, both, fast, theirs.
-    // Who has a secret of its own finds what was meant for it, and nothing else.
+    // An initiator with its own secret finds the units of its group, and nothing else.
     assert_eq!(world.seen(None, anna), [3]);
     assert_eq!(world.seen(None, otto), [0, 3]);
     assert_eq!(world.seen(None, eve), [0]);
-    // By a name alone nobody gets in who was not named.
+    // An initiator that is not named gets no access by its name alone.
     assert_eq!(world.seen(Some("fast"), eve), [] as [u16; 0]);
     assert_eq!(world.seen(Some("fast"), otto), [1]);
     let inner = world.room.inner();
@@ -352,7 +352,7 @@ fn nobody_finds_a_unit_by_accident() {
         "value": "anna's own secret",
     });
     assert!(world.refused(json!([same])).contains("same secret"));
-    // A unit that is offline is found by nobody, and is not shown by shares either.
+    // A unit that is offline is found by no initiator, and is not shown by shares either.
     world.change(
         json!([{ "set": lun("all").to_string(), "property": "status", "value": "offline" }]),
     );
@@ -444,8 +444,8 @@ fn a_unit_is_copied_where_files_can_be_cloned() {
     }
 }
 
-/// A disk that answers nothing for a while: what is shown of its unit says so, and that of the
-/// others is as always.
+/// A disk that does not respond for a while: its unit shows this, and the others are shown as
+/// always.
 #[test]
 fn storage_that_does_not_answer_holds_up_nobody() {
     if let Err(why) = sim::forget::available() {
@@ -469,7 +469,7 @@ fn storage_that_does_not_answer_holds_up_nobody() {
             world.told("good", "allocated").is_some() && world.text("good", "reason").is_empty()
         );
     }
-    // Nobody has waited for the disk: it has answered nothing until now.
+    // No call has waited for the disk: it has not responded until now.
     world.change(json!([{ "destroy": lun("good").to_string(), "confirm": true }]));
     mounted.set_stuck(false);
     let until = Instant::now() + ANSWERS_WITHIN;
@@ -480,8 +480,8 @@ fn storage_that_does_not_answer_holds_up_nobody() {
     drop(world);
 }
 
-/// What the machine's own users rename goes on until the server starts again; then the unit is
-/// offline and says why, and is the same one when its file is back.
+/// A unit below a directory that local users rename is served until the server restarts; then it is
+/// offline and shows the reason, and has its identity again when its file is back.
 #[test]
 fn a_directory_that_is_renamed_below_the_server_leaves_its_unit_offline() {
     let scratch = Scratch::new();

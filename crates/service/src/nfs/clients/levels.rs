@@ -1,7 +1,8 @@
 //! What clients hold, as levels: read once a second on the collector's thread.
 //!
-//! How many there are costs next to nothing. Who holds how much means a look through the whole
-//! table of locks; one that takes long is taken less often, and the last figures stand meanwhile.
+//! The number of clients costs next to nothing. The state of each client requires a scan of the
+//! whole table of locks; a scan that takes long is repeated less often, and the last figures are
+//! shown meanwhile.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -92,7 +93,7 @@ impl Sampler for Levels {
     }
 }
 
-/// Where a client of NFSv4 spoke from last, if it is still there.
+/// The latest address of a client of NFSv4, if it still exists.
 fn latest(up: &Online, key: ClientKey) -> Option<IpAddr> {
     up.clients.client(key.id)?.addresses.first().copied()
 }

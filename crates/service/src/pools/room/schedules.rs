@@ -157,7 +157,7 @@ impl PoolRoom {
             let (pool, share) = of();
             self.done(PoolRequest::Snapshot { pool, share, snapshot })?;
         }
-        // After it: what is kept is never less than what was asked for.
+        // Afterwards, so that never fewer snapshots exist than configured.
         for snapshot in excess(schedules, &names(&self.snapshots(pool, share)?)) {
             let (pool, share) = of();
             self.done(PoolRequest::DestroySnapshot { pool, share, snapshot })?;

@@ -1,5 +1,6 @@
-//! What may be shared by who may change shares and not everything: directories below those that are
-//! shared already. Otherwise that permission would be one to read and write all files.
+//! The directories that may be shared by a user with the permission to change shares, but not
+//! everything: those below the shared ones. Otherwise that permission would be one to read and
+//! write all files.
 
 use std::path::{Component, Path as FilePath, PathBuf};
 

@@ -1,5 +1,6 @@
-//! The configuration as shares: what a project says holds for its shares, what is wrong is said at
-//! its property, and one that cannot be served keeps nobody else from it.
+//! The configuration as shares: settings of a project are inherited by its shares, problems are
+//! reported at their property, and a share that cannot be served does not prevent the service of
+//! others.
 
 use host_pools::schedule::Every;
 use vfs::share::rules::Access;

@@ -1,4 +1,4 @@
-//! Ids there and back, and what hostile names look like.
+//! Ids as a round trip, and the display of hostile names.
 
 use super::*;
 

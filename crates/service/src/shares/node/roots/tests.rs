@@ -46,10 +46,10 @@ fn only_what_is_below_a_shared_directory_can_be_shared() {
         let new = document(&[("a", &text(&shared)), ("b", &directory)]);
         let problems = refused(&old, &new, None);
         assert_eq!(problems.is_empty(), is_good, "{directory}: {problems:?}");
-        // The share that is there cannot be moved to it either.
+        // The existing share cannot be moved to it either.
         let moved = document(&[("a", &directory)]);
         assert_eq!(refused(&old, &moved, None).is_empty(), is_good, "{directory}");
-        // It may be if the command line says so.
+        // It may be if it is the directory of the command line.
         let given = Some(other.clone());
         let below = is_good || directory.contains("other") || directory.contains("out");
         assert_eq!(refused(&old, &new, given).is_empty(), below && !directory.contains("/new/.."));
