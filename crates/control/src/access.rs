@@ -1,5 +1,5 @@
-//! Who may do what: permissions over parts of the tree, roles made of them, and the rights that a
-//! person or a token has through its roles.
+//! Access control: permissions over parts of the tree, roles made of them, and the rights that a
+//! user or a token has through its roles.
 //!
 //! A permission is `scope:read` or `scope:change`; `change` includes `read`, and the scope `*` is
 //! all of them (`*` alone is `*:change`). Every route of the API and every node of the tree names
@@ -87,7 +87,7 @@ impl fmt::Display for Permission {
     }
 }
 
-/// What someone may do: the sum of permissions.
+/// The sum of the permissions of a user or a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rights {
     levels: BTreeMap<&'static str, Level>,
@@ -120,7 +120,7 @@ impl Rights {
         reaches(scope) || reaches("*")
     }
 
-    /// Whether they reach as far as others: who has them may grant those.
+    /// Whether they include all of `others`: a user may grant only such rights.
     pub fn cover(&self, others: &Rights) -> bool {
         others.levels.iter().all(|(scope, level)| self.may(scope, *level))
     }

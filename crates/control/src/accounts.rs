@@ -1,7 +1,7 @@
-//! Users, roles and API tokens as they are in force: who may sign in, and what he may do then.
+//! Users, roles and API tokens in effect: the users that may sign in, and their permissions.
 //!
-//! What is configured is handed in whole ([`Accounts::replace`]) and takes effect at the next
-//! request of everybody. Users of the command line stand beside it, for this run of the server.
+//! The configured table is set as a whole ([`Accounts::replace`]) and takes effect at the next
+//! request of each user. Users of the command line exist in addition, for this run of the server.
 //! Passwords are Argon2id hashes ([`password`]), tokens are digests.
 
 pub mod acting;
@@ -33,34 +33,33 @@ use crate::state::files::{digest_hex, random_hex};
 pub enum Kind {
     /// Uses shares; may not sign in to the administration.
     Data,
-    /// Administers, as far as his roles go.
+    /// Administers, within the permissions of its roles.
     Administrator,
 }
 
 /// A local user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// What people call him.
+    /// The display name.
     pub full_name: String,
-    /// What he is for.
+    /// Whether it is a data user or an administrator.
     pub kind: Kind,
-    /// Names of his roles.
+    /// Names of its roles.
     pub roles: Vec<String>,
-    /// Whether he may sign in, to whatever service.
+    /// Whether it may sign in, to any service.
     pub enabled: bool,
-    /// His SSH public keys, one `authorized_keys` line each.
+    /// Its SSH public keys, one `authorized_keys` line each.
     pub ssh_keys: Vec<String>,
-    /// As whom he acts at the file system.
+    /// The identity for file access.
     pub owner: Owner,
-    /// The Argon2id hash of his password (PHC string); without one there is no password that is
-    /// right.
+    /// The Argon2id hash of its password (PHC string); without one no password is accepted.
     pub password: Option<String>,
-    /// The hash of his password that SMB needs, if one is kept ([`nt`]).
+    /// The hash of its password that SMB needs, if one is stored ([`nt`]).
     pub nt_hash: Option<nt::NtHash>,
 }
 
 impl User {
-    /// Whether what somebody was let in by, and as whom he acts, is the same in `other`.
+    /// Whether the credentials and the identity for file access are the same in `other`.
     fn is_same_caller(&self, other: &Self) -> bool {
         let of = |user: &Self| {
             let user = user.clone();
@@ -100,7 +99,7 @@ pub struct Token {
 pub struct Table {
     /// Users by name.
     pub users: BTreeMap<String, User>,
-    /// Roles by name, beside the built-in ones.
+    /// Roles by name, in addition to the built-in ones.
     pub roles: BTreeMap<String, Vec<Permission>>,
     /// Tokens by name.
     pub tokens: BTreeMap<String, Token>,
@@ -127,22 +126,22 @@ pub enum Source {
     CommandLine,
 }
 
-/// How a name and a password were judged.
+/// The result of checking a name and a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// One of them is wrong, or the user may not sign in at all.
     Wrong,
-    /// Both are right, of a user who does not administer.
+    /// Both are right, of a user that is not an administrator.
     DataOnly,
-    /// He may come in.
+    /// The sign-in is permitted.
     Right,
 }
 
-/// The users, roles and tokens in force, and who is signed in.
+/// The current users, roles and tokens, and the sessions.
 pub struct Accounts {
     inner: RwLock<Inner>,
     sessions: Mutex<Sessions>,
-    /// One patience, wherever somebody tries.
+    /// One limit for failed sign-ins, common to all services.
     throttle: Mutex<Throttle>,
     /// Checked where there is no hash, so that the answer takes as long.
     decoy: String,
@@ -150,12 +149,12 @@ pub struct Accounts {
     keeps_nt: AtomicBool,
 }
 
-/// A user who may sign in to services.
+/// A user that may sign in to services.
 struct Caller {
     user: User,
     /// What its roles permit in the administration.
     rights: Rights,
-    /// Another number when how the user is let in, or as whom, has changed.
+    /// Another number when the credentials or the identity of the user have changed.
     version: u64,
 }
 
@@ -163,7 +162,7 @@ struct Caller {
 struct Inner {
     table: Table,
     command_line: BTreeMap<String, User>,
-    /// A number for each user: another one when how he is let in, or as whom, has changed.
+    /// A number for each user: another one when the credentials or the identity have changed.
     versions: BTreeMap<String, u64>,
     /// The last number given; also another one when a user is gone.
     newest: u64,
@@ -197,7 +196,7 @@ impl Inner {
         self.renew(name);
     }
 
-    /// Whoever came in by this name must come in anew.
+    /// Sign-ins under this name are no longer valid and must be repeated.
     fn renew(&mut self, name: &str) {
         self.newest += 1;
         if self.user(name).is_some() {
@@ -219,8 +218,8 @@ impl Accounts {
         Ok(Self { inner: RwLock::new(inner), sessions, throttle, decoy, keeps_nt })
     }
 
-    /// Puts what is configured now in place of what was. Whoever may not be signed in any more, or
-    /// has another password now, is signed out.
+    /// Replaces the configured table. Users that may not be signed in any more, or have another
+    /// password now, are signed out.
     pub fn replace(&self, table: Table) {
         let before = self.write().replace(table);
         let goes_on = |name: &str| {
@@ -232,12 +231,12 @@ impl Accounts {
         self.sessions().end_others(|name| goes_on(name) && self.rights(name).is_some());
     }
 
-    /// Who is signed in.
+    /// The sessions of signed-in users.
     pub fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The patience with wrong passwords.
+    /// The limit for failed sign-ins.
     pub fn throttle(&self) -> MutexGuard<'_, Throttle> {
         self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -257,7 +256,8 @@ impl Accounts {
         self.read().table.clone()
     }
 
-    /// Makes `user` for this run, with all rights. He goes before a configured one of that name.
+    /// Creates `user` for this run, with all permissions. It takes precedence over a configured one
+    /// of that name.
     ///
     /// # Errors
     /// [`StateError::Hash`].
@@ -269,8 +269,8 @@ impl Accounts {
         Ok(())
     }
 
-    /// Makes `user` for this run, with all rights and without a password: for the one-time
-    /// sign-in of who has started the server.
+    /// Creates `user` for this run, with all permissions and without a password: for the one-time
+    /// sign-in of the user that has started the server.
     pub fn add_console(&self, user: &str) {
         self.write().add(user, User::administrator(None));
     }
@@ -280,7 +280,7 @@ impl Accounts {
         self.read().command_line.keys().cloned().collect()
     }
 
-    /// Whether nobody could sign in.
+    /// Whether there is no user that could sign in.
     pub fn is_empty(&self) -> bool {
         let inner = self.read();
         inner.command_line.is_empty() && inner.table.users.is_empty()
@@ -295,7 +295,7 @@ impl Accounts {
         inner.table.users.contains_key(user).then_some(Source::Configuration)
     }
 
-    /// Judges a sign-in. Slow on purpose, and as slow for a name that nobody has.
+    /// Checks a sign-in. Slow on purpose, and as slow for an unknown name.
     pub fn judge(&self, user: &str, given: &str) -> Verdict {
         if user.len() > USER_NAME_MAX || given.len() > PASSWORD_MAX {
             return Verdict::Wrong;
@@ -315,7 +315,7 @@ impl Accounts {
         user.and_then(|user| user.password.as_deref()).unwrap_or(&self.decoy)
     }
 
-    /// A user who may sign in to services, as it is configured now.
+    /// A user that may sign in to services, as it is configured now.
     fn caller(&self, name: &str) -> Option<Caller> {
         let inner = self.read();
         let user = inner.user(name).filter(|user| user.enabled)?.clone();
@@ -341,14 +341,14 @@ impl Accounts {
         self.write().renew(name);
     }
 
-    /// The first configured user who acts by this number.
+    /// The first configured user with this uid.
     fn configured_with(&self, uid: u32) -> Option<String> {
         let inner = self.read();
         let mut users = inner.table.users.iter();
         users.find(|(_, user)| user.owner.uid == Some(uid)).map(|(name, _)| name.clone())
     }
 
-    /// What a signed-in user may do now; `None` if he may not be signed in any more.
+    /// The current permissions of a signed-in user; `None` if it may not be signed in any more.
     pub fn rights(&self, user: &str) -> Option<Rights> {
         let inner = self.read();
         let entry = inner.user(user)?;
@@ -356,11 +356,11 @@ impl Accounts {
         may_be_in.then(|| inner.table.rights(&entry.roles))
     }
 
-    /// The token whose secret this is: its name and what it may do at `now_s`.
+    /// The token with this secret: its name and its permissions at `now_s`.
     pub fn token(&self, secret: &str, now_s: u64) -> Option<(String, Rights)> {
         let digest = digest_hex(secret);
         let inner = self.read();
-        // Digests are compared, not secrets: how long it takes tells nothing of use.
+        // Digests are compared, not secrets: the timing reveals nothing of use.
         let is_it = |token: &Token| token.digest.as_deref() == Some(&*digest);
         let (name, token) = inner.table.tokens.iter().find(|(_, token)| is_it(token))?;
         let valid = token.ends.is_none_or(|ends| now_s < ends);

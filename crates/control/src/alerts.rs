@@ -1,10 +1,10 @@
-//! Alerts while the server runs: takes them from the configuration, has each judged every second,
-//! and has people told. Nothing on the request path waits for any of it.
+//! Alerts while the server runs: reads them from the configuration, evaluates each every second,
+//! and sends notifications. Nothing on the request path waits for any of it.
 //!
-//! - `watch`: reads the statistics of a finished second, on a thread of its own.
-//! - `message`: what people are told, in each form that it leaves in.
-//! - `outbox`: bounded queues with retries, one thread for each way.
-//! - `mail`, `webhook`, `syslog`: the ways. `connect`: TCP and TLS under deadlines.
+//! - `watch`: reads the statistics of a finished second, on a separate thread.
+//! - `message`: the notification, in the format of each channel.
+//! - `outbox`: bounded queues with retries, one thread for each channel.
+//! - `mail`, `webhook`, `syslog`: the channels. `connect`: TCP and TLS under deadlines.
 //! - `room`: alerts as a room of the tree.
 
 mod connect;
@@ -36,8 +36,8 @@ use outbox::{Outbox, Target};
 
 /// What an alert knows of the server beyond its statistics.
 pub trait Facts: Send + Sync {
-    /// What is wrong, one sentence, if this happens now. Asked every second while an alert waits
-    /// for it; must not ask alerts in turn.
+    /// What is wrong, one sentence, if this happens now. Called every second while an alert waits
+    /// for it; must not call alerts in turn.
     fn now(&self, event: Event) -> Option<String>;
 }
 
@@ -70,7 +70,7 @@ struct SecondSample {
 #[derive(Default)]
 struct Settings {
     smtp: Option<Arc<Smtp>>,
-    /// Authorities beside the machine's own.
+    /// CAs in addition to the machine's own.
     trusted: Option<PathBuf>,
 }
 
@@ -137,7 +137,7 @@ impl Alerts {
         }
     }
 
-    /// Stops watching. What waits to be delivered is given up.
+    /// Stops watching. Messages in the queues are discarded.
     pub fn end(&self) {
         self.stop.store(true, Ordering::Release);
         self.outbox.end();
@@ -163,7 +163,8 @@ impl Alerts {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a configuration that was checked. What is watched as before goes on as it stands.
+    /// Applies a configuration that was checked. Alerts with an unchanged condition retain their
+    /// state.
     fn take(&self, document: &Document, secrets: &Secrets, renamed: &[(Path, Path)]) {
         let mut inner = self.inner();
         for (from, to) in renamed.iter().filter(|(from, _)| from.parent() == Some(prefix())) {
@@ -196,7 +197,7 @@ impl Alerts {
         inner.settings = settings(document, secrets);
     }
 
-    /// Everyone whom an alert tells.
+    /// All recipients of an alert.
     fn targets(inner: &Inner, watched: &Watched) -> Vec<Target> {
         let rule = &watched.rule;
         let trusted = &inner.settings.trusted;
@@ -224,8 +225,7 @@ impl Alerts {
         }
     }
 
-    /// Begins to keep what an alert is to keep, or goes on for longer. Writes a file: not under the
-    /// lock.
+    /// Starts the dataset of an alert, or extends it. Writes a file: not under the lock.
     fn keep(&self, name: &str, rule: &Rule, second: u64) {
         let Some((stat, seconds)) = &rule.keep else { return };
         let by = format!("alert {name}");
@@ -245,7 +245,7 @@ impl Alerts {
         }
     }
 
-    /// Tells people what has happened: the log at once, others through the outbox.
+    /// Reports what has happened: in the log at once, to other recipients through the outbox.
     fn tell(&self, inner: &mut Inner, name: &str, happening: Happening, second: u64) {
         let kind = match happening {
             Happening::Fired => Kind::Fired,

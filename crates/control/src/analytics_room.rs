@@ -1,5 +1,5 @@
-//! `/analytics` as a room of the tree: how long statistics are kept and what they take on disk, the
-//! datasets that are kept beside, and worksheets that were saved.
+//! `/analytics` as a room of the tree: the retention of statistics and their size on disk, the
+//! additional datasets, and saved worksheets.
 
 mod datasets;
 
@@ -22,7 +22,7 @@ use crate::tree::{Apply, Document, Live, Problem, Transition, Tree, Who};
 pub struct AnalyticsRoom {
     engine: Arc<Engine>,
     datasets: Arc<Datasets>,
-    /// Worksheets are shown from what is in force.
+    /// Worksheets are shown from the current configuration.
     tree: std::sync::Weak<Tree>,
 }
 

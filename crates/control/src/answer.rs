@@ -1,6 +1,6 @@
 //! What the rest of the program answers to a question of the API.
 
-/// A JSON text that goes out as it is: only who made it knows its shape.
+/// A JSON text that is sent unchanged: only its author knows its structure.
 pub type JsonText = String;
 
 /// Why a question has no answer.
@@ -11,7 +11,7 @@ pub enum AskError {
     Wrong {
         /// What is wrong, one sentence.
         failed: String,
-        /// What to ask instead.
+        /// A valid alternative.
         hint: String,
     },
     /// The store is at fault.

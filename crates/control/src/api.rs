@@ -1,8 +1,8 @@
 //! The HTTP API, as `docs/protocols/api.md` describes it: one router, the same on every listener.
 //!
-//! The listener says who the peer is ([`Peer`]) as a request extension; [`guard`] turns that, a
-//! cookie or a bearer token into an [`Identity`], or answers 401. [`routes`] says what each path
-//! needs of it.
+//! The listener adds the peer ([`Peer`]) as a request extension; [`guard`] turns that, a cookie or
+//! a bearer token into an [`Identity`], or answers 401. [`routes`] has the permission that each
+//! path requires.
 
 mod analytics;
 mod arrival;
@@ -56,7 +56,7 @@ use crate::state::files::{Digest, digest, random_hex};
 use crate::tree::Tree;
 use crate::tree::audit::Record;
 
-/// Who sent a request, as the listener knows it.
+/// The sender of a request, as the listener knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
     /// Over the network.
@@ -83,7 +83,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Joins what the API needs; `clock` tells sessions their age and queries what "now" is.
+    /// Joins what the API needs; `clock` gives the age of sessions and the current time of queries.
     pub fn new(
         appliance: Arc<dyn Appliance>,
         accounts: Arc<Accounts>,
@@ -156,7 +156,7 @@ pub fn router(control: Arc<Control>) -> Router {
 
 async fn status(State(control): State<Arc<Control>>) -> Result<Response, ApiError> {
     let appliance = control.appliance.clone();
-    // Asking a file system for its size may block.
+    // Querying the size of a file system may block.
     let status = tokio::task::spawn_blocking(move || appliance.status())
         .await
         .map_err(|e| ApiError::failed("read the status", &e))?;
@@ -196,7 +196,8 @@ async fn with_tree<T: Send + 'static>(
     blocking(control, tried, move |_| work(&tree)).await
 }
 
-/// Writes down what is done beside the tree, before it is done: what cannot be written is not done.
+/// Records an operation outside the tree, before it is done: an operation that cannot be recorded
+/// is not done.
 async fn write_down(
     control: &Arc<Control>,
     tried: &'static str,

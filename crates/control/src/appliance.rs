@@ -52,7 +52,7 @@ pub struct Status {
     pub acting_as: ActingAs,
     /// Served shares.
     pub shares: Vec<ShareStatus>,
-    /// Who serves it.
+    /// The services.
     pub services: Vec<ServiceStatus>,
     /// Limits and how near they are.
     pub budgets: Vec<Budget>,
@@ -82,7 +82,8 @@ pub struct ShareStatus {
     pub total_bytes: u64,
     /// What users may still write, bytes.
     pub available_bytes: u64,
-    /// Who may use it: rules `CLIENT(OPTIONS)` in their order; none: everyone, everything.
+    /// The clients that may use it: rules `CLIENT(OPTIONS)` in their order; none: all clients, full
+    /// access.
     #[serde(default)]
     pub exports: Vec<String>,
     /// How to reach it.

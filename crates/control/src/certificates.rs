@@ -1,12 +1,12 @@
-//! Certificates of the administration: the appliance's own, those that are supplied, and those
-//! that an authority gives by ACME (RFC 8555); which of them is shown, and their renewal.
+//! Certificates of the administration: the appliance's own, those that are supplied, and those that
+//! a CA issues by ACME (RFC 8555); which of them is in use, and their renewal.
 //!
 //! - [`x509`], [`pair`]: what is in a certificate; a chain and its key, checked.
-//! - [`own`]: the one that is there from the first start, and its authority.
-//! - [`shown`]: what TLS shows; [`answers`]: proofs for an authority.
+//! - [`own`]: the one that exists from the first start, and its CA.
+//! - [`shown`]: the certificate in use; [`answers`]: challenge responses for a CA.
 //! - [`acme`]: an order, from the account to the chain.
-//! - [`node`]: the declarations; [`wanted`]: what the configuration says;
-//!   [`room`]: the room of the tree; [`keeper`]: the thread that renews.
+//! - [`node`]: the declarations; [`wanted`]: the configuration; [`room`]: the room of the tree;
+//!   [`keeper`]: the thread that renews.
 
 pub mod acme;
 pub mod answers;

@@ -1,7 +1,7 @@
 //! The context shell: the one tree of administration as a command line, over the API alone.
 //!
-//! What there is (contexts, properties, their kinds, actions) comes from the running server's own
-//! declaration (`GET /tree`), so an older shell can administer a newer server. Changes are kept
+//! The contexts, properties, their kinds and the actions come from the declaration of the running
+//! server (`GET /tree`), so an older shell can administer a newer server. Changes are kept
 //! here until `commit` sends them as one transaction; each is checked at once by a dry run.
 //!
 //! - [`words`]: a line taken apart as a shell does it.
@@ -30,7 +30,7 @@ mod tests;
 pub use api::{Api, Request};
 pub use shell::{Outside, Shell};
 
-/// Why a line did not do what it says.
+/// Why a line was not executed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CliError {
     /// The line itself is wrong: no such command, an argument missing, quotes left open.
@@ -38,7 +38,7 @@ pub enum CliError {
     Usage {
         /// What is wrong.
         sentence: String,
-        /// What to say instead.
+        /// A valid alternative.
         hint: String,
     },
     /// A name, a value or an operation that is not possible here, or that the server refuses.
@@ -59,7 +59,7 @@ pub enum CliError {
         /// How.
         sentence: String,
     },
-    /// The server was told to do something and has not answered: it may have done it.
+    /// A request was sent to the server and there is no response: it may have been done.
     #[error("{sentence}")]
     Unanswered {
         /// How.
@@ -79,7 +79,7 @@ impl CliError {
         Self::Refused { status: 0, sentence, hint, property: None }
     }
 
-    /// What to do about it; empty if there is nothing to say.
+    /// What to do about it; may be empty.
     pub fn hint(&self) -> &str {
         match self {
             Self::Usage { hint, .. } | Self::Refused { hint, .. } => hint,

@@ -1,8 +1,8 @@
 //! The other side of the API, for the command line: HTTP/1.1 over the local socket or over TLS.
 //!
 //! Blocking, one request per connection (`Connection: close`), answers bounded. A server is
-//! trusted if it shows exactly the pinned certificate, or one that the authorities in the same file
-//! have signed: a server's own certificate is renewed, its authority stays.
+//! trusted if it presents exactly the pinned certificate, or one that is signed by the CAs in the
+//! same file: a server's own certificate is renewed, its CA stays.
 
 mod http;
 mod pin;
@@ -26,7 +26,7 @@ pub use http::Answer;
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens there, or not any more.
+    /// No server listens there, or not any more.
     #[error("cannot reach the server at {at}")]
     Unreachable {
         /// Socket or address.
@@ -34,7 +34,7 @@ pub enum ClientError {
         /// Why not.
         source: std::io::Error,
     },
-    /// The URL is not one of ours.
+    /// The URL is not the URL of a server.
     #[error("{0}: expected https://HOST[:PORT]")]
     Url(String),
     /// The token or certificate file cannot be read.
@@ -56,7 +56,7 @@ pub enum ClientError {
         /// How.
         source: std::io::Error,
     },
-    /// The server says no.
+    /// The server refuses the request.
     #[error("{failed} ({hint})")]
     Refused {
         /// HTTP status.
@@ -70,7 +70,7 @@ pub enum ClientError {
     },
 }
 
-/// A server that can be asked.
+/// A server for requests.
 #[derive(Debug, Clone)]
 pub struct Client {
     way: ServerAddress,
@@ -204,7 +204,7 @@ impl Client {
     }
 
     fn broken(&self, source: Error) -> ClientError {
-        // What the system calls a time-out of a read says nothing to anybody.
+        // The system's name of a read timeout is not helpful.
         let late = matches!(source.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
         let source = match late {
             true => {

@@ -1,5 +1,5 @@
-//! What the API needs of WebDAV's locks: who holds which, and a way to end one that nobody comes
-//! back for.
+//! What the API needs of WebDAV's locks: their list with the owners, and the release of a lock
+//! without an active client.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub trait DavState: Send + Sync {
     fn locks(&self) -> Listing<DavLock>;
     /// The lock of this id; `None` if there is none.
     fn lock(&self, id: &str) -> Option<DavLock>;
-    /// Ends a lock in the name of the user `by`; tells what it was. `None` if there is none.
+    /// Releases a lock on behalf of the user `by`; returns the lock. `None` if there is none.
     ///
     /// # Errors
     /// It cannot be written, and stays.
@@ -21,14 +21,14 @@ pub trait DavState: Send + Sync {
 /// A lock on a file or a directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DavLock {
-    /// Names it in the API: a part of its token, which tells it from others and is of no use to
-    /// anybody else.
+    /// Its id in the API: a part of its token, which distinguishes it from others and cannot be
+    /// used in place of the token.
     pub id: String,
-    /// Who took it.
+    /// The user that holds it.
     pub user: String,
     /// The address from where, if it is known.
     pub client: Option<String>,
-    /// The address with what the machine there calls itself.
+    /// The address with the name that its machine reports.
     pub label: String,
     /// What is locked, as the list of shares names it: `/SHARE/dir/file`.
     pub file: String,
@@ -38,7 +38,7 @@ pub struct DavLock {
     pub scope: String,
     /// `0`: only what is named; `infinity`: with all that is below.
     pub depth: String,
-    /// What the client tells of its owner, made safe to show.
+    /// The owner as sent by the client, escaped for display.
     pub owner: String,
     /// Since when, in seconds since the epoch, if it is known.
     pub since: Option<u64>,

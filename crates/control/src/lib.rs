@@ -1,4 +1,4 @@
-//! Everything that people and programs ask of a running server: the HTTP API, signing in, the
+//! The interface of a running server for people and programs: the HTTP API, signing in, the
 //! local socket, the embedded browser interface, and the state directory below it all.
 //!
 //! This room knows nothing of protocols. What it shows comes in through [`appliance::Appliance`]
@@ -13,8 +13,8 @@
 //! - [`listen`]: the same router over HTTPS and over the local socket, on a thread of its own.
 //! - [`dav`]: locks of WebDAV, as the API shows them.
 //! - [`nfs`]: the state of NFS clients, as the API shows it.
-//! - [`alerts`]: watches statistics and has people told. [`analytics_room`]: saved worksheets, and
-//!   how long statistics are kept.
+//! - [`alerts`]: watches statistics and sends notifications. [`analytics_room`]: saved worksheets,
+//!   and how long statistics are kept.
 //! - [`transfers`]: the log of transfers. [`replication`]: runs of `dsync` as actions with a
 //!   schedule and a history.
 //! - [`client`]: the other side, for the command line.

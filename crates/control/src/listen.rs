@@ -138,7 +138,7 @@ pub fn start(control: Arc<Control>, config: ListenConfig) -> Result<Listening, L
         control.end();
         drop(shared);
         // Nothing is ever sent: this returns when the last connection has dropped its sender.
-        // Whoever is not done by then is cut off.
+        // Connections that are open after the timeout are closed.
         let _ = tokio::time::timeout(ADMIN_DRAIN_TIMEOUT, ended.recv()).await;
     };
     let thread = std::thread::Builder::new()
@@ -211,9 +211,9 @@ async fn serve(tcp: TcpListener, unix: UnixListener, tls: Arc<Shown>, shared: &S
     stop_listening(&unix);
 }
 
-/// Ends a listener for everybody who has it. Closing the descriptor leaves it to the copy that a
-/// child has which another thread has forked a moment ago: its kernel would go on to take
-/// connections, which nobody serves, and the port could not be bound again.
+/// Ends a listener for all processes that share it. Closing the descriptor is not enough: a child
+/// that another thread has just forked has a copy, for which the kernel would continue to accept
+/// connections without a server, and the port could not be bound again.
 fn stop_listening(listener: &impl AsFd) {
     // SAFETY: the descriptor is open for the length of the call.
     let _ = unsafe { libc::shutdown(listener.as_fd().as_raw_fd(), libc::SHUT_RDWR) };
@@ -235,7 +235,7 @@ where
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
-        // An error is the peer's: it went away or does not speak HTTP.
+        // An error is the peer's: it has disconnected or does not use HTTP.
         _ = connection.as_mut() => return,
         () = ends.first() => connection.as_mut().graceful_shutdown(),
     }

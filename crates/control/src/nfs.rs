@@ -1,5 +1,5 @@
-//! What the API needs of NFS's state: who is there, what they hold open and locked, and a way to
-//! end a client that will not come back.
+//! What the API needs of NFS's state: the clients, their opens and locks, and a way to expire a
+//! client that will not return.
 
 use base::limits::API_STATE_ROWS_MAX;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub trait NfsState: Send + Sync {
     fn opens(&self, client: Option<&str>) -> Option<Listing<NfsOpen>>;
     /// Locks that are held or waited for, by one client or by all; `None` as in [`Self::opens`].
     fn locks(&self, client: Option<&str>) -> Option<Listing<NfsLock>>;
-    /// Ends a client with all that it holds, in the name of the user `by`; tells what it was.
+    /// Expires a client and releases its state, on behalf of the user `by`; returns the client.
     /// `None` as in [`Self::opens`].
     fn expire(&self, client: &str, by: &str) -> Option<NfsClient>;
 }
@@ -44,17 +44,18 @@ pub struct NfsClient {
     pub protocol: String,
     /// `4.0`, `4.1`, `4.2`; `3` for those of NLM.
     pub version: String,
-    /// Where it spoke from, the latest first.
+    /// Its addresses, the latest first.
     pub addresses: Vec<String>,
-    /// The latest address with what the machine there calls itself.
+    /// The latest address with the name that its machine reports.
     pub label: String,
     /// What it calls itself, made safe to show.
     pub name: String,
     /// The user that it authenticates as: name or number.
     pub principal: String,
-    /// `active`, or `courtesy` once its lease has run out: it keeps what nobody else needs.
+    /// `active`, or `courtesy` once its lease has expired: its state is retained until another
+    /// client needs it.
     pub state: String,
-    /// Seconds since it was last heard of; `null` for those of NLM, who need not say anything.
+    /// Seconds since its last request; `null` for those of NLM, which need not send any.
     pub silent_s: Option<f64>,
     /// Sessions (4.1 and later).
     pub sessions: u64,
@@ -77,7 +78,7 @@ pub struct NfsFile {
     pub share: Option<String>,
 }
 
-/// An open, or a delegation, which is the right to open without asking.
+/// An open, or a delegation, which permits opens without a request to the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NfsOpen {
     /// The client's id.
@@ -89,7 +90,7 @@ pub struct NfsOpen {
     /// The file.
     #[serde(flatten)]
     pub file: NfsFile,
-    /// `open`, `delegation`, or `recall`: a delegation that was asked back.
+    /// `open`, `delegation`, or `recall`: a delegation that was recalled.
     pub kind: String,
     /// What it is for: `read`, `write`, `both`, `none`.
     pub access: String,

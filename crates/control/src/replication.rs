@@ -1,13 +1,13 @@
 //! Replication: runs of `dsync` between a share of this server and a directory elsewhere, as
-//! actions that people start and stop, or a schedule starts. `docs/howto/replicate.md` says how it
-//! is used.
+//! actions that users start and stop, or a schedule starts. `docs/howto/replicate.md` describes its
+//! use.
 //!
 //! A run is this program again (`plimsoll dsync --json`), a child that ends with the server: what
 //! goes wrong in it takes nothing else along, and it does what the same command does in a terminal.
 //!
 //! - [`schedule`]: when an action is due, a pure function. [`place`]: what a source or a
 //!   destination can be, and the way into a share. [`plan`]: an action as it is configured.
-//! - [`progress`]: what a run tells. `run`: the child. [`record`], [`history`]: what came of it.
+//! - [`progress`]: the events of a run. `run`: the child. [`record`], [`history`]: its results.
 //! - [`served`]: what runs use of the server. [`node`]: its place in the tree; [`room`]:
 //!   [`Replication`], which answers there.
 

@@ -1,4 +1,4 @@
-//! Who is signed in: sessions and one-time sign-in URLs.
+//! Signed-in users: sessions and one-time sign-in URLs.
 //!
 //! A pure state machine: monotonic nanoseconds are handed in, tokens come from the caller's
 //! generator, every table is bounded. Tokens are kept as digests: what leaks from here opens
@@ -62,7 +62,7 @@ struct Once {
 pub struct SessionInfo {
     /// Its public name, `s1`, `s2`, … since the start of the server.
     pub id: String,
-    /// Whose it is.
+    /// Its user.
     pub user: String,
     /// Where it was opened.
     pub from: IpAddr,
@@ -105,7 +105,7 @@ impl Sessions {
         self.sessions.insert(digest(token), session);
     }
 
-    /// The session of a token. Asking for it counts as its use.
+    /// The session of a token. A lookup counts as its use.
     pub fn find(&mut self, token: &str, now_ns: u64) -> Option<SessionInfo> {
         let key = digest(token);
         let session = self.sessions.get_mut(&key)?;
@@ -144,7 +144,7 @@ impl Sessions {
         self.sessions.len() < before
     }
 
-    /// Ends the sessions of all whom `stays` does not name, and their one-time URLs.
+    /// Ends the sessions and the one-time URLs of all users for which `stays` is false.
     pub fn end_others(&mut self, stays: impl Fn(&str) -> bool) {
         self.sessions.retain(|_, s| stays(&s.user));
         self.once.retain(|_, once| stays(&once.user));

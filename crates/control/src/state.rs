@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `lock` | the pid of the server that owns the folder (advisory lock) |
 //! | `certificate.pem`, `key.pem` | the server's own certificate, made at first start |
-//! | `authority.pem`, `authority-key.pem` | who signs it |
-//! | `certificates/` | what other authorities have given |
+//! | `authority.pem`, `authority-key.pem` | the CA that signs it |
+//! | `certificates/` | certificates of other CAs |
 //! | `api-token` | the bearer token for scripts |
 //! | `handle-secret` | 32 bytes that authenticate file handles |
 //! | `server-id` | by what clients of NFSv4 and SMB recognise the server |
@@ -37,7 +37,7 @@ pub enum StateError {
     Locked {
         /// The state directory.
         path: PathBuf,
-        /// What the lock file says, or "unknown".
+        /// The content of the lock file, or "unknown".
         pid: String,
     },
     /// The folder exists, others may read it, and it was not made by us.
@@ -157,8 +157,8 @@ const LOCK: &str = "lock";
 pub const SOCKET: &str = "plimsoll.sock";
 
 /// The default state directory of a served directory (canonical path): the first base folder that
-/// can be made, `/var/lib/plimsoll` as root (unless the installed service has it, whose user is
-/// another), `$XDG_STATE_HOME/plimsoll` or `~/.local/state/plimsoll` otherwise,
+/// can be created, `/var/lib/plimsoll` as root (unless it belongs to the installed service, which
+/// has another user), `$XDG_STATE_HOME/plimsoll` or `~/.local/state/plimsoll` otherwise,
 /// `/var/tmp/plimsoll-UID` for a user without a home.
 ///
 /// # Errors
@@ -180,7 +180,7 @@ pub fn default_bases() -> Vec<PathBuf> {
 }
 
 fn bases(uid: u32, env: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Vec<PathBuf> {
-    // The specification of base directories says that relative paths are to be ignored.
+    // According to the XDG Base Directory Specification relative paths are ignored.
     let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let mut bases = Vec::new();
     if uid == 0 {
@@ -254,7 +254,7 @@ pub fn make_private(path: &Path) -> Result<(), StateError> {
     if meta.mode() & 0o077 == 0 {
         return Ok(());
     }
-    // Changing the mode of a folder that someone keeps other things in would be a surprise.
+    // Changing the mode of a folder with other content would be a surprise.
     let mut inside = fs::read_dir(path).map_err(|e| StateError::io("list", path, e))?;
     if inside.next().is_some() && !path.join(LOCK).exists() {
         return Err(StateError::NotOurs { path: path.to_owned() });

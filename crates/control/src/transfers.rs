@@ -1,13 +1,13 @@
-//! The log of transfers: who took or put which file, when, how much of it, and how it ended, over
-//! all protocols that transfer files. `docs/formats/transfers.md` has its form.
+//! The log of transfers: user, file, direction, time, size and outcome, over all protocols that
+//! transfer files. `docs/formats/transfers.md` has its format.
 //!
-//! Connections hand over what has ended and go on; a thread writes it. What that cannot keep up
-//! with is dropped and counted. The log is a service to people, no part of what is promised to
-//! clients: it is not flushed.
+//! Connections hand over finished transfers and continue; a thread writes them. Transfers that
+//! exceed its capacity are dropped and counted. The log is informational, not part of the
+//! guarantees to clients: it is not flushed.
 //!
-//! - [`record`]: one line of the file. [`wanted`]: which of them are asked for.
+//! - [`record`]: one line of the file. [`wanted`]: a query of them.
 //! - [`keeper`]: [`Transfers`], the queue and the files. [`node`]: its place in the tree; [`room`]:
-//!   what answers there.
+//!   its handler.
 
 pub mod keeper;
 pub mod node;

@@ -2,9 +2,9 @@
 //! behind both.
 //!
 //! - [`document`]: what was set, at which node. [`text`]: the same as a file.
-//! - [`change`]: what a transaction asks for, checked against the declarations.
-//! - [`store`]: the revisions on disk. [`secrets`]: what is in no document. [`audit`]: who did
-//!   what.
+//! - [`change`]: the request of a transaction, checked against the declarations.
+//! - [`store`]: the revisions on disk. [`secrets`]: what is in no document. [`audit`]: the log of
+//!   changes and sign-ins.
 //! - [`engine`]: [`Tree`], which joins them. [`view`]: a node and the declarations as JSON.
 //!
 //! Rooms take part by [`Apply`] (the configuration changes) and [`Live`] (what runs now); each is
@@ -39,7 +39,7 @@ pub use revision::Revision;
 pub use secrets::Secrets;
 pub use store::Store;
 
-/// Who asks for something, and from where.
+/// The user or program that makes a request, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Who {
     /// The signed-in name.
@@ -79,7 +79,7 @@ impl Who {
     }
 }
 
-/// Who is at fault.
+/// The cause of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// A value or a request is wrong.
@@ -88,7 +88,7 @@ pub enum Fault {
     Unknown,
     /// It does not go together with what is there.
     Conflict,
-    /// Who asks may not.
+    /// The caller has no permission.
     Denied,
     /// We, or the machine.
     Server,
@@ -106,7 +106,7 @@ pub struct Problem {
     pub sentence: String,
     /// What to do, or nothing.
     pub hint: String,
-    /// Who is at fault.
+    /// The cause.
     pub fault: Fault,
 }
 
@@ -128,7 +128,7 @@ impl Problem {
         self
     }
 
-    /// Somebody else is at fault.
+    /// Sets another cause.
     pub fn fault(mut self, fault: Fault) -> Self {
         self.fault = fault;
         self
@@ -144,7 +144,7 @@ impl Problem {
         Self::new(path, sentence, hint).fault(Fault::Unknown)
     }
 
-    /// Who asks may not.
+    /// The caller has no permission.
     pub fn denied(path: &Path, sentence: &str) -> Self {
         let hint = "ask an administrator for a role with this permission";
         Self::new(path, sentence, hint).fault(Fault::Denied)
@@ -160,19 +160,19 @@ impl Problem {
 /// From one configuration to another.
 #[derive(Clone, Copy)]
 pub struct Transition<'a> {
-    /// What is in force.
+    /// The current configuration.
     pub old: &'a Document,
-    /// What is to be.
+    /// The new one.
     pub new: &'a Document,
-    /// Items that go on under another name: from, to.
+    /// Renamed items: from, to.
     pub renamed: &'a [(Path, Path)],
     /// What is in no document.
     pub secrets: &'a Secrets,
     /// Secrets that come with it: number, node, property, as they were given.
     pub given: &'a [(i64, Path, String, String)],
-    /// Who asks for it.
+    /// The caller.
     pub who: &'a Who,
-    /// What that one may do: it may grant no more to others.
+    /// The rights of the caller: no more can be granted to others.
     pub rights: &'a Rights,
     /// A whole configuration is taken, as by an import: secrets may come after it.
     pub whole: bool,
@@ -192,23 +192,24 @@ impl Transition<'_> {
     }
 }
 
-/// A room whose branch of the configuration can change while it runs.
+/// A room with a branch of the configuration that can change while it runs.
 pub trait Apply: Send + Sync {
-    /// What is wrong with the new configuration, beyond what the declarations say. Changes nothing.
+    /// What is wrong with the new configuration, beyond the checks of the declarations. Changes
+    /// nothing.
     fn check(&self, _transition: &Transition<'_>) -> Vec<Problem> {
         Vec::new()
     }
 
-    /// Takes the new configuration, wholly or not at all. Called after [`Self::check`] found
+    /// Applies the new configuration, completely or not at all. Called after [`Self::check`] found
     /// nothing, one call at a time; also with `old` and `new` exchanged, when a later branch
     /// failed.
     ///
     /// # Errors
-    /// Why not; the old configuration is in force then.
+    /// Why not; the old configuration stays in effect.
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem>;
 
-    /// What is to be known about the change, one sentence each: before it is `done` (and in a dry
-    /// run) what it will bring about, afterwards what came of it.
+    /// Notes about the change, one sentence each: before it is `done` (and in a dry run) its
+    /// expected effects, afterwards its results.
     fn notes(&self, _transition: &Transition<'_>, _done: bool) -> Vec<String> {
         Vec::new()
     }
@@ -233,7 +234,7 @@ pub struct Override {
     pub source: &'static str,
 }
 
-/// A room whose branch shows what runs, and does what is asked of it. Calls may block. All but
+/// A room with a branch that shows the running state and performs actions. Calls may block. All but
 /// [`Self::act`] are also made within transactions, and so must not begin one.
 pub trait Live: Send + Sync {
     /// The state properties of a node.
@@ -252,7 +253,7 @@ pub trait Live: Send + Sync {
         Vec::new()
     }
 
-    /// What else ends with an item, one sentence each: told before it is destroyed.
+    /// What else ends with an item, one sentence each: shown before it is destroyed.
     fn facts(&self, _path: &Path) -> Vec<String> {
         Vec::new()
     }
@@ -262,8 +263,8 @@ pub trait Live: Send + Sync {
         None
     }
 
-    /// Why somebody with these rights may not do an action that the rest of its node's scope may be
-    /// changed by; `None`: it may be done.
+    /// Why a user with these rights may not perform an action, beyond the permission for the scope
+    /// of its node; `None`: it is permitted.
     fn why_not(&self, _path: &Path, _action: &str, _rights: &Rights) -> Option<String> {
         None
     }
@@ -273,7 +274,7 @@ pub trait Live: Send + Sync {
         true
     }
 
-    /// Does what an action says; its parameters are checked.
+    /// Performs an action; its parameters are checked.
     ///
     /// # Errors
     /// Why not.
@@ -288,25 +289,25 @@ pub trait Live: Send + Sync {
     }
 }
 
-/// A branch of the tree with those who answer for it. The longest prefix of a path decides.
+/// A branch of the tree with its handlers. The longest prefix of a path decides.
 #[derive(Clone)]
 pub struct Branch {
     /// Where it begins.
     pub prefix: Path,
-    /// Who takes changes, if there is anything to take.
+    /// The handler of changes, if there are any.
     pub apply: Option<Arc<dyn Apply>>,
-    /// Who tells what runs.
+    /// The handler of the running state.
     pub live: Option<Arc<dyn Live>>,
 }
 
 impl Branch {
-    /// One that takes changes and tells what runs.
+    /// One with changes and running state.
     pub fn new<T: Apply + Live + 'static>(prefix: &[&str], room: Arc<T>) -> Self {
         let prefix = Path::of(prefix);
         Self { prefix, apply: Some(room.clone()), live: Some(room) }
     }
 
-    /// One that only tells what runs.
+    /// One with running state only.
     pub fn live(prefix: &[&str], room: Arc<dyn Live>) -> Self {
         Self { prefix: Path::of(prefix), apply: None, live: Some(room) }
     }

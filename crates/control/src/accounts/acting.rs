@@ -14,23 +14,23 @@ const ROOT: u32 = 0;
 /// What is configured of a user at the file system.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// His number.
+    /// The uid.
     pub uid: Option<u32>,
-    /// His primary group.
+    /// The primary group.
     pub gid: Option<u32>,
-    /// His other groups; none: those of his account.
+    /// Supplementary groups; none: those of the account.
     pub groups: Vec<u32>,
-    /// Where he begins: a path within the shares, as `/SHARE/folder`.
+    /// The initial directory: a path within the shares, as `/SHARE/folder`.
     pub home: Option<String>,
 }
 
-/// The identity of `user`, who signs in as `name` and has these `rights` in the administration;
+/// The identity of `user`, which signs in as `name` and has these `rights` in the administration;
 /// `server` is the identity that this program runs as.
 ///
-/// A configured uid decides. Without one it is the account of that name, then the server's own
-/// identity for those who may change everything, and nobody's for all others. The superuser's
-/// account and the server's are never found by name: a user who only happens to be called `root`
-/// would be superuser.
+/// A configured uid takes precedence. Without one it is the account of that name, then the server's
+/// own identity for users that may change everything, and the anonymous one for all others. The
+/// superuser's account and the server's are never found by name: a user that only happens to be
+/// called `root` would be superuser.
 pub fn cred(name: &str, user: &User, rights: &Rights, machine: &Machine, server: &Cred) -> Cred {
     let Owner { uid, gid, groups, .. } = &user.owner;
     let privileged = |account: &Account| account.uid == ROOT || account.uid == server.uid;
@@ -51,8 +51,8 @@ pub fn cred(name: &str, user: &User, rights: &Rights, machine: &Machine, server:
     }
 }
 
-/// The server can read and write whatever it serves, and its own configuration: its identity is
-/// only for those who could get as far through the administration.
+/// The server can read and write everything that it serves, and its own configuration: its identity
+/// is only for users with equivalent permissions in the administration.
 fn may_change_everything(user: &User, rights: &Rights) -> bool {
     user.kind == Kind::Administrator && rights.may("*", Level::Change)
 }

@@ -1,4 +1,4 @@
-//! The users of a first start: those of an older version's `users.json`, or one who is made.
+//! The users of a first start: those of an older version's `users.json`, or a new one.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ pub enum FirstError {
     Refused(String),
 }
 
-/// Enters the users of `users.json` as administrators with their passwords, and removes the file.
-/// Those who are configured already stay as they are. Returns the names that the configuration
+/// Imports the users of `users.json` as administrators with their passwords, and removes the file.
+/// Users that are configured already stay as they are. Returns the names that the configuration
 /// cannot have.
 ///
 /// # Errors
@@ -46,10 +46,10 @@ pub fn take_over(state: &StateDir, tree: &Tree) -> Result<Vec<String>, FirstErro
     Ok(left.into_iter().map(|(user, _)| user).collect())
 }
 
-/// Makes an administrator; his password, to be printed once.
+/// Creates an administrator; returns its password, to be printed once.
 ///
 /// # Errors
-/// He is not there then.
+/// The user does not exist then.
 pub fn make(tree: &Tree, user: &str) -> Result<String, FirstError> {
     let password = password::generate();
     enter(tree, vec![administrator(user.to_owned(), password.clone())], "first start")?;

@@ -1,6 +1,6 @@
-//! The list of users as the services that transfer files see it: who signs in, as whom he acts,
-//! and whether he is still let in. One patience with wrong passwords for them and for the
-//! administration.
+//! The list of users as the services that transfer files see it: their sign-ins, their identities,
+//! and whether a sign-in is still valid. The limit for wrong passwords is common to these services
+//! and the administration.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use vfs::share::rules::NOBODY;
 use super::machine::Machine;
 use super::{Accounts, Caller, Verdict, acting};
 
-/// By what name those act who do not sign in (RFC 1635).
+/// The name of users without a sign-in (RFC 1635).
 const ANONYMOUS: &str = "anonymous";
 
 /// The users.
@@ -25,9 +25,9 @@ pub struct Users {
     accounts: Arc<Accounts>,
     clock: Arc<dyn Clock>,
     machine: Machine,
-    /// Who this program runs as.
+    /// The identity of this program.
     server: Cred,
-    /// Persons as they were handed out: whoever still is the one of his name is let in.
+    /// Persons as they were returned: one is valid as long as it is the current one of its name.
     known: Mutex<HashMap<String, Known>>,
     /// Passwords from one address are checked one after the other: those sent at once would all
     /// get the try that one of them has. Those of other addresses do not wait for that; there are
@@ -58,7 +58,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Users {
-    /// Those of `accounts`, with the accounts of `machine`; `server` is who this program runs as.
+    /// Those of `accounts`, with the accounts of `machine`; `server` is the identity of this
+    /// program.
     pub fn new(
         accounts: Arc<Accounts>,
         clock: Arc<dyn Clock>,
@@ -69,7 +70,7 @@ impl Users {
         Self { accounts, clock, machine, server, known, lanes, authorities }
     }
 
-    /// Believes certificates of users that these keys have signed, from now on.
+    /// Trusts user certificates that are signed with these keys, from now on.
     pub fn set_authorities(&self, keys: Vec<String>) {
         *self.authorities.write().unwrap_or_else(PoisonError::into_inner) = keys;
     }
@@ -170,14 +171,14 @@ impl Identity for Users {
         if person.anonymous {
             return true;
         }
-        // Asked for each piece of a transfer: what was found a moment ago is not found again.
+        // Called for each piece of a transfer: a recent result is used again.
         let (generation, now_ns) = (self.accounts.generation(), self.clock.monotonic_ns());
         if let Some(one) = lock(&self.known).get(&person.name)
             && one.is_current(generation, now_ns)
         {
             return Arc::ptr_eq(&one.person, person);
         }
-        // A user that was made anew since then has another password, or other rights.
+        // A user that was created again since then has another password, or other rights.
         self.person(&person.name).is_some_and(|now| Arc::ptr_eq(&now, person))
     }
 

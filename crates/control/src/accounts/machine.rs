@@ -34,7 +34,7 @@ pub struct Names {
     text: String,
 }
 
-/// What tells one state of a file from another: its number, size and time of change.
+/// What distinguishes one state of a file from another: its number, size and time of change.
 type Stamp = (u64, u64, i64, i64);
 
 impl Default for Machine {

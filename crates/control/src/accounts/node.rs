@@ -6,8 +6,8 @@ use base::limits::{
 };
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 
-/// The permission that these nodes take. Whoever has it grants no more than they have themselves
-/// (`people::grants`).
+/// The permission that these nodes take. A user with this permission can grant no more than its own
+/// permissions (`people::grants`).
 const SCOPE: &str = "users";
 
 /// Where roles are.

@@ -1,6 +1,6 @@
-//! The hash of a password that NTLM is judged by (MS-NLMP §3.3.1, NTOWFv1): MD4, without salt. Who
-//! has it can sign in over SMB as who has the password, so it is kept only while SMB is enabled:
-//! with the password's own hash, in the same secret, for passwords that are set from then on.
+//! The hash of a password that NTLM uses (MS-NLMP §3.3.1, NTOWFv1): MD4, without salt. It is
+//! equivalent to the password for SMB, so it is stored only while SMB is enabled: with the
+//! password's own hash, in the same secret, for passwords that are set from then on.
 
 use std::fmt;
 

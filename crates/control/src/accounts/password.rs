@@ -1,7 +1,7 @@
 //! Passwords: hashed with Argon2id (RFC 9106), kept as PHC strings.
 //!
-//! Checks take turns at a few pieces of memory that stay: were each to take its own, whoever tries
-//! passwords would have every thread's heap grow by some of them.
+//! Checks share a few blocks of memory, which are reused: with a separate block for each check, a
+//! client that tries passwords would make the heap of every thread grow.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -122,8 +122,8 @@ fn head() -> String {
     format!("$argon2id$v=19$m={},t={},p={}$", p.m_cost(), p.t_cost(), p.p_cost())
 }
 
-/// A password for a first start: 16 letters and digits that cannot be mistaken for one another
-/// (80 bits), in groups of four.
+/// A password for a first start: 16 letters and digits without similar ones (80 bits), in groups of
+/// four.
 pub fn generate() -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut bytes = [0; 16];

@@ -1,5 +1,5 @@
-//! Users, roles, tokens, sessions and preferences as a room of the tree: takes what is configured,
-//! and tells who is signed in.
+//! Users, roles, tokens, sessions and preferences as a room of the tree: applies the configuration,
+//! and lists the sessions.
 
 mod grants;
 mod last;
@@ -76,9 +76,9 @@ impl People {
         Arc::new(people)
     }
 
-    /// The branches that it answers for.
+    /// The branches that it handles.
     pub fn branches(self: &Arc<Self>) -> Vec<Branch> {
-        // Users, roles, tokens and preferences refer to one another: one branch, one check.
+        // Users, roles, tokens and preferences refer to each other: one branch, one check.
         let configured = Branch::new(&["configuration"], self.clone());
         vec![configured, Branch::live(&["maintenance", "sessions"], self.clone())]
     }
@@ -173,7 +173,7 @@ impl Apply for People {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         let mut problems = check(transition.new);
         problems.extend(same_but_for_case(transition));
-        // Wrong roles have been told already.
+        // Wrong roles have been reported already.
         if problems.is_empty() {
             problems.extend(grants::check(transition, &self.accounts.command_line()));
             problems.extend(last::check(transition));
@@ -297,7 +297,7 @@ fn built_in_role(name: &str) -> Vec<Override> {
     ]
 }
 
-/// What a configuration says about users, roles and tokens. It was checked.
+/// The users, roles and tokens of a configuration that was checked.
 fn table(document: &Document, secrets: &Secrets) -> Table {
     let keeps_nt = document.bool(&smb(), "enabled");
     let user = |name: String| {
@@ -356,7 +356,7 @@ fn owner(document: &Document, at: &Path) -> Owner {
     }
 }
 
-/// What the declarations cannot say.
+/// Checks beyond those of the declarations.
 fn check(document: &Document) -> Vec<Problem> {
     let mut problems = Vec::new();
     let known = document.items(&roles());

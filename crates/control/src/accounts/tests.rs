@@ -1,4 +1,4 @@
-//! Who gets in, as whom, and until when.
+//! Sign-ins: the accepted users, their identities, and the end of sessions.
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
 

@@ -1,5 +1,5 @@
-//! Connections to servers that are told something: TCP, or TLS over it, each step and the whole
-//! under a deadline, answers bounded.
+//! Connections to servers that receive notifications: TCP, or TLS over it, with a timeout for each
+//! step and for the whole, and bounded replies.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -12,9 +12,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// A whole delivery takes no longer than so many steps.
+/// A whole delivery takes no longer than this number of steps.
 const STEPS: u32 = 6;
-/// Where systems keep the authorities that they trust.
+/// Where systems store the trusted CAs.
 const SYSTEM: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -28,7 +28,7 @@ pub(super) enum DeliveryError {
     /// The other side, or the network between.
     #[error("cannot reach {at}: {source}")]
     Unreachable { at: String, source: io::Error },
-    /// The connection ended, or what came is not what such a server says.
+    /// The connection ended, or the data is not of the expected protocol.
     #[error("the connection to {at} failed while we {step}: {source}")]
     Broken { at: String, step: &'static str, source: io::Error },
     /// The other side does not take it.
@@ -39,7 +39,7 @@ pub(super) enum DeliveryError {
         /// Whether it may take it later.
         again: bool,
     },
-    /// Our side: nothing that trying again could mend.
+    /// An error on our side: a retry cannot help.
     #[error("{0}")]
     Ours(String),
 }
@@ -113,10 +113,10 @@ impl Wire {
         Err(DeliveryError::Unreachable { at, source })
     }
 
-    /// Goes on under TLS, with the name checked.
+    /// Changes to TLS; the name of the server is verified.
     pub fn secure(&mut self, trusted: Option<&Path>) -> Result<(), DeliveryError> {
-        // What came in the clear after the answer that began TLS could be anybody's (RFC 3207 §4.2
-        // and CVE-2021-38371).
+        // Data that was received unencrypted after the reply that began TLS could be from an
+        // attacker (RFC 3207 §4.2 and CVE-2021-38371).
         if !self.buffer.is_empty() {
             let source = io::Error::new(io::ErrorKind::InvalidData, "data before TLS began");
             return Err(self.broken("change to TLS", source));
@@ -199,7 +199,7 @@ fn tls(trusted: Option<&Path>) -> Result<Arc<ClientConfig>, DeliveryError> {
     let mut add = |path: &Path| -> Result<(), String> {
         let found = CertificateDer::pem_file_iter(path).map_err(|e| e.to_string())?;
         let found: Vec<_> = found.filter_map(Result::ok).collect();
-        // Of a system's bundle some are in forms that nobody checks any more.
+        // Some certificates of a system's bundle are in obsolete forms that are not supported.
         let (added, _) = roots.add_parsable_certificates(found);
         if added == 0 { Err("it contains no certificate".to_owned()) } else { Ok(()) }
     };

@@ -30,7 +30,7 @@ pub(super) struct Smtp {
     pub host: String,
     pub port: u16,
     pub security: Security,
-    /// Name and password, if it wants them.
+    /// Name and password, if the server requires them.
     pub user: Option<(String, String)>,
     pub from: String,
 }
@@ -38,7 +38,7 @@ pub(super) struct Smtp {
 /// Sends a message to all of `to`.
 ///
 /// # Errors
-/// It arrived at nobody, or not at all of them.
+/// It was delivered to none, or not to all of them.
 pub(super) fn send(
     smtp: &Smtp,
     to: &[String],
@@ -79,7 +79,7 @@ pub(super) fn send(
     command(&mut wire, "DATA", "the mail", b'3')?;
     wire.send(&mail(smtp, to, message))?;
     expect(&mut wire, "the mail", b'2')?;
-    // It has it; how it says good-bye does not matter.
+    // The mail is accepted; the reply to QUIT does not matter.
     drop(wire.send(b"QUIT\r\n"));
     match refused {
         // Those that took it must not get it again.
@@ -90,7 +90,7 @@ pub(super) fn send(
     }
 }
 
-/// Says who we are; what the server offers, in capitals.
+/// Sends EHLO; returns the extensions of the server, in capitals.
 fn hello(wire: &mut Wire, message: &Message) -> Result<Vec<String>, DeliveryError> {
     let host = message.appliance.as_str();
     let host = if Shape::Domain.check(host).is_ok() { host } else { "localhost" };
@@ -115,7 +115,7 @@ fn sign_in(
     command(wire, &base64::encode(password.as_bytes()), "the password", b'2').map(drop)
 }
 
-/// Sends a line and takes the answer. The line itself is never told: it may be a password.
+/// Sends a line and reads the reply. Errors never contain the line: it may be a password.
 fn command(
     wire: &mut Wire,
     line: &str,

@@ -1,4 +1,4 @@
-//! What people are told of an alert: as a line, a mail, JSON, and a syslog message.
+//! The notification of an alert: as a line, a mail, JSON, and a syslog message.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ fn clean(text: &str) -> String {
     visible(text).into_owned()
 }
 
-/// As far as it can be said in ASCII without loss of meaning.
+/// The text in ASCII, as far as that is possible without loss of meaning.
 fn plain(text: &str) -> String {
     text.replace('\u{a0}', " ").replace('–', "-")
 }

@@ -1,6 +1,6 @@
-//! Messages on their way: a bounded queue and a thread for mail, one for webhooks, one for syslog,
-//! so that a mail server that hangs holds up mail only. What fails is tried again, later each time,
-//! until it is given up; each alert knows how its deliveries stand.
+//! Pending messages: a bounded queue and a thread for mail, one for webhooks, one for syslog, so
+//! that a mail server that hangs holds up mail only. Failed deliveries are retried with increasing
+//! delays and finally abandoned; the state of the deliveries is kept for each alert.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use super::mail::Smtp;
 use super::message::Message;
 use super::{mail, syslog, webhook};
 
-/// Each wait is so many times as long as the one before.
+/// Each delay is this number of times as long as the one before.
 const BACKOFF: u32 = 4;
 
 /// Where a message goes.
@@ -96,7 +96,7 @@ impl Queue {
     }
 }
 
-/// When to try again what was tried `tried` times; `None`: it is given up.
+/// The delay before the next attempt after `tried` attempts; `None`: it is abandoned.
 pub(super) fn retry(first: Duration, tried: u32) -> Option<Duration> {
     let again = tried > 0 && tried < ALERT_ATTEMPTS_MAX;
     again.then(|| first * BACKOFF.pow(tried - 1))
@@ -158,7 +158,7 @@ impl Outbox {
         Ok(Self(shared))
     }
 
-    /// Lets the threads end once they have finished what they are at; nobody waits for that.
+    /// Lets the threads end once they have finished their current message; does not wait for that.
     pub fn end(&self) {
         self.0.stop.store(true, Ordering::Release);
         for lane in &self.0.lanes {
@@ -180,7 +180,7 @@ impl Outbox {
         self.0.standings().get(alert).cloned().unwrap_or_default()
     }
 
-    /// An alert goes on under another name.
+    /// Renames an alert.
     pub fn renamed(&self, from: &str, to: &str) {
         let mut standings = self.0.standings();
         if let Some(standing) = standings.remove(from) {
@@ -188,7 +188,7 @@ impl Outbox {
         }
     }
 
-    /// An alert is gone. What is on its way arrives all the same.
+    /// Removes an alert. Its pending messages are delivered nevertheless.
     pub fn forget(&self, alert: &str) {
         self.0.standings().remove(alert);
     }

@@ -23,7 +23,7 @@ impl Apply for Alerts {
     }
 }
 
-/// What the declarations cannot say.
+/// Checks beyond those of the declarations.
 fn check(document: &Document) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut mails = None;
@@ -104,7 +104,7 @@ impl Live for Alerts {
             let hint = "set mail, webhook or syslog";
             return Err(Problem::conflict(path, "it has no recipient except the log", hint));
         }
-        // All are tried before anything is said of one.
+        // All are tried before any failure is reported.
         let (mut delivered, mut failed) = (Vec::new(), Vec::new());
         for target in targets {
             match target.deliver(&message) {

@@ -37,7 +37,7 @@ const T: u64 = 1_800_000_000 - 1_800_000_000 % 86_400 + 43_200;
 /// Retries in a test come at once.
 const SOON: Duration = Duration::from_millis(1);
 
-/// What the test says of the server.
+/// The state of the server, as set by the test.
 #[derive(Clone, Default)]
 struct Says(Arc<AtomicBool>);
 
@@ -86,7 +86,7 @@ impl Scene {
         commit(&self.tree, json!([create("/configuration/alerts", name, all)])).unwrap();
     }
 
-    /// Seconds with so many reads of client `a`, and 10 of `b`.
+    /// Seconds with the given numbers of reads of client `a`, and 10 of `b`.
     fn seconds(&mut self, reads: &[u64]) {
         for reads in reads {
             let mut rows = Rows::default();
@@ -117,7 +117,7 @@ impl Scene {
         recent.as_texts().into_iter().map(str::to_owned).collect()
     }
 
-    /// Waits until nothing of an alert is on its way.
+    /// Waits until no message of an alert is pending.
     fn settled(&self, name: &str) {
         let until = base::clock::Deadline::after(Duration::from_secs(60));
         while self.state(name, "waiting") != Value::Integer(0) {
@@ -203,7 +203,7 @@ fn what_it_is_to_keep_is_kept_from_the_second_in_which_it_fires() {
     let written = std::fs::read_to_string(scene.scratch.path().join("kept.json")).unwrap();
     assert!(written.contains("alert reads"), "{written}");
 
-    // It goes on for longer when it fires again, and is not made twice.
+    // The dataset is extended when the alert fires again, and not created twice.
     scene.seconds(&[0, 0, 500, 500]);
     let list = scene.alerts.engine.kept().list();
     assert_eq!((list.len(), list[0].until), (1, T + 5 + 3600));
@@ -474,7 +474,7 @@ fn nothing_of_a_peer_ends_a_line() {
 }
 
 impl Scene {
-    /// Mail goes to this server, in the clear.
+    /// Mail is sent to this server, unencrypted.
     fn mail(&self, mailbox: &Mailbox) {
         let at = "/configuration/alerts";
         let changes = json!([

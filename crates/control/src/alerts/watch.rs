@@ -14,7 +14,7 @@ use super::{Alerts, SecondSample};
 const LOOK: Duration = Duration::from_secs(5);
 
 impl Alerts {
-    /// Judges every second until the server ends.
+    /// Evaluates every second until the server ends.
     pub(super) fn watch(&self, mut ticks: Ticks) {
         while !self.stop.load(Ordering::Acquire) {
             match ticks.recv_timeout(LOOK) {
@@ -25,7 +25,7 @@ impl Alerts {
         }
     }
 
-    /// Judges one second. Statistics are read without the lock: a page never waits for them.
+    /// Evaluates one second. Statistics are read without the lock: a page never waits for them.
     pub(super) fn second(&self, frame: &Frame) {
         let rules: Vec<(String, Arc<Rule>)> = {
             let inner = self.inner();
@@ -70,7 +70,7 @@ impl Alerts {
             }
             Subject::Statistic { stat, above, limit } => (stat, *above, *limit),
         };
-        // It was checked when it was configured; a chain that nobody can answer has no data.
+        // It was checked when it was configured; a breakdown that cannot be evaluated has no data.
         let Ok(data) = self.engine.at(stat, frame, 1) else {
             return (None, SecondSample::default());
         };

@@ -1,5 +1,5 @@
-//! Datasets that are kept because somebody asked for it: in force at once, and written down so that
-//! they go on after a restart. Users ask through the tree, alerts when they fire.
+//! Recorded datasets, which take effect at once and are stored so that they continue after a
+//! restart. Users request them through the tree, alerts when they fire.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +40,7 @@ pub enum NotKept {
 }
 
 impl Datasets {
-    /// Goes on with those that a state directory has. One whose file cannot be read begins without.
+    /// Continues the datasets of a state directory. If the file cannot be read, there are none.
     pub fn open(engine: Arc<Engine>, state: &FilePath, clock: Arc<dyn Clock>) -> Arc<Self> {
         let file = state.join(FILE);
         if let Err(why) = read(&engine, &file) {
@@ -52,7 +52,7 @@ impl Datasets {
     /// Keeps a statistic from a second on.
     ///
     /// # Errors
-    /// It cannot be kept, or not written down.
+    /// It cannot be recorded, or not stored.
     pub fn keep(
         &self,
         stat: &StatId,
@@ -91,7 +91,7 @@ impl Datasets {
         ]
     }
 
-    /// What a user asks for.
+    /// Records a dataset on request of a user.
     pub(super) fn asked(
         &self,
         path: &Path,

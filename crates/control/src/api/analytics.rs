@@ -1,4 +1,4 @@
-//! Statistics over HTTP: what there is, stored data, the recorder, the switch.
+//! Statistics over HTTP: the list of statistics, stored data, the recorder, the switch.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{ApiError, Control, Identity, blocking, json as text, write_down};
 use crate::answer::{AskError, JsonText};
 use crate::tree::audit::Record;
 
-/// Steps that are chosen for a caller who names none: whole parts of a minute, an hour, a day.
+/// Default steps: whole parts of a minute, an hour, a day.
 const STEPS: [u64; 13] = [1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 43_200, 86_400];
 
 /// `GET /api/v1/analytics/statistics`.
@@ -132,7 +132,7 @@ pub(super) fn parse(stat: &str) -> Result<StatId, AskError> {
     stat.parse().map_err(|e| refusal(&QueryError::Stat(e)))
 }
 
-/// Whose fault it is that there is no answer.
+/// The error of a query, by cause: the request or the server.
 pub(super) fn refusal(error: &QueryError) -> AskError {
     let hint = match error {
         QueryError::Stat(_) => "GET /api/v1/analytics/statistics lists the statistics",

@@ -1,5 +1,5 @@
-//! The body of a request comes in time: whoever sends it a byte a minute, signed in or not, must
-//! not hold one of the few connections of the administration for ever.
+//! A time limit for the body of a request: a client that sends a byte a minute, signed in or not,
+//! must not hold one of the few connections of the administration for ever.
 
 use std::io::{Error, ErrorKind};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use axum::http::Method;
 use futures_core::Stream;
 use tokio::time::{Sleep, sleep};
 
-/// The same request, whose body fails if it has not come to its end within `limit` from now on.
+/// The same request; its body fails unless it is complete within `limit` from now on.
 pub(super) fn in_time(request: Request, limit: Duration) -> Request {
     if !matches!(*request.method(), Method::POST | Method::PUT) {
         return request;

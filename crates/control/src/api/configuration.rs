@@ -116,7 +116,7 @@ pub async fn compare(
 #[serde(deny_unknown_fields)]
 pub struct Restore {
     revision: u64,
-    /// The revision in force that the caller has seen; no other one is replaced.
+    /// The current revision as the caller has seen it; no other one is replaced.
     seen: Option<u64>,
 }
 
@@ -155,7 +155,7 @@ pub async fn audit(
         ApiError::wrong(tried, &e.body_text(), "?from=SECONDS&to=SECONDS&path=PATH&limit=N")
     })?;
     let limit = limit.unwrap_or(AUDIT_ROWS_MAX).min(AUDIT_ROWS_MAX);
-    // One more tells whether there is more.
+    // One more shows whether there is more.
     let wanted = AuditFilter { from, to, path, limit: limit + 1 };
     let found = with_tree(&control, tried, move |tree| tree.audit().read(&wanted)).await?;
     let mut rows = found.map_err(|e| ApiError::failed(tried, &e))?;

@@ -1,4 +1,4 @@
-//! The locks of WebDAV over HTTP: who holds which; releasing one.
+//! The locks of WebDAV over HTTP: their list with the owners, and the release of one.
 
 use std::sync::Arc;
 

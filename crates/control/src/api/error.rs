@@ -21,7 +21,7 @@ pub struct ApiError {
     retry_after: Option<Duration>,
 }
 
-/// What an error says to a person.
+/// The body of an error response, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Body {
     /// What was tried, as a verb phrase.
@@ -107,7 +107,7 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, "answer the request", failed, hint)
     }
 
-    /// Problems with the tree; the first says who is at fault, where, and what to do.
+    /// Problems with the tree; the first determines the status, the path and the hint.
     pub fn from_problems(tried: &str, problems: &[Problem]) -> Self {
         let Some(first) = problems.first() else {
             return Self::failed(tried, &"refused");
@@ -123,7 +123,7 @@ impl ApiError {
             Fault::Denied => StatusCode::FORBIDDEN,
             Fault::Server => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        // Both ends of an error say something; a hint is all that a client may show.
+        // Neither text of an error is empty; a client may show the hint alone.
         let hint = if first.hint.is_empty() { "change the request" } else { &first.hint };
         let mut error = Self::new(status, tried, &failed, hint);
         error.body.path = Some(first.path.to_string());

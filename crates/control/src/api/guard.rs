@@ -1,5 +1,5 @@
-//! What every request passes: may its sender do that, may it come from another site, and the
-//! headers that tell the browser what our pages may do.
+//! The checks of every request: the permission of its sender, requests from other sites, and the
+//! headers that restrict our pages in the browser.
 
 use std::sync::Arc;
 
@@ -25,17 +25,17 @@ use crate::tree::Connection;
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; \
                       base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// What a route asks of a request.
+/// The requirements of a route.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// Whom it answers.
+    /// The required permission.
     pub needs: Needs,
-    /// What may stand after the question mark.
+    /// The permitted query parameters.
     pub query: &'static [&'static str],
 }
 
-/// Middleware: 401 unless someone is signed in, 403 unless he may do what this route does, 400 for
-/// a parameter that it does not have. What is sent as it happens ends when he may not any more.
+/// Middleware: 401 without a sign-in, 403 without the permission for this route, 400 for an unknown
+/// parameter. A stream ends when its reader loses the permission.
 pub async fn permit(
     State((control, rules)): State<(Arc<Control>, Rules)>,
     peer: Option<Extension<Peer>>,
@@ -111,8 +111,8 @@ pub async fn own_host(
     next.run(request).await
 }
 
-/// Middleware: a change must say that its body is JSON, which another site's page cannot do
-/// without asking first, and must not come from another site by the browser's own word. The
+/// Middleware: a change must declare its body as JSON, which a page of another site cannot do
+/// without a preflight request, and must not come from another site according to the browser. The
 /// cookie's SameSite=Strict is the first line; this is the second.
 pub async fn forgery(request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
@@ -130,8 +130,8 @@ pub async fn forgery(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Whether a browser says that another site's page has sent this. Browsers too old for
-/// `Sec-Fetch-Site` say it by `Origin`, which must then name the host that was asked.
+/// Whether the browser reports that a page of another site has sent this. Browsers without
+/// `Sec-Fetch-Site` send `Origin`, which must then name the host of the request.
 fn is_foreign(headers: &HeaderMap) -> bool {
     if let Some(site) = headers.get("sec-fetch-site") {
         return site != "same-origin" && site != "none";
@@ -156,7 +156,7 @@ pub async fn headers(request: Request, next: Next) -> Response {
     let keep = !(path.starts_with("/api") || path.starts_with("/login"));
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    // A page that is not the interface's own says for itself, and less.
+    // A page that is not part of the interface has its own, stricter policy.
     headers.entry(CONTENT_SECURITY_POLICY).or_insert_with(|| HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));

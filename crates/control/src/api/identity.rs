@@ -1,4 +1,4 @@
-//! Who is asking, how we know, and what he may do.
+//! The sender of a request, its credential, and its permissions.
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
@@ -15,25 +15,25 @@ use crate::tree::{Connection, Who};
 /// set one in its place.
 pub const COOKIE_NAME: &str = "__Host-plimsoll_session";
 
-/// Who is asking, once that is known.
+/// The authenticated sender of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The signed-in name, `token NAME`, or who is at the local socket.
+    /// The signed-in name, `token NAME`, or the user at the local socket.
     pub user: String,
     /// From where: an address, or `local`.
     pub from: String,
-    /// How we know.
+    /// The credential.
     pub way: Credential,
-    /// What he may do.
+    /// Its permissions.
     pub rights: Rights,
     /// The connection of the request.
     pub connection: Connection,
 }
 
-/// How we know who is asking.
+/// The credential of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// The kernel says so, at the local socket.
+    /// The uid that the kernel reports for the local socket.
     Local,
     /// A bearer token.
     Token,
@@ -46,11 +46,11 @@ pub enum Credential {
 pub enum SessionUse {
     /// A request has come.
     Now,
-    /// One has come before, and its answer goes on.
+    /// The request came before, and its response continues.
     Before,
 }
 
-/// Finds out who is asking, by the local socket, a bearer token or a session cookie.
+/// Authenticates a request, by the local socket, a bearer token or a session cookie.
 pub fn identify(
     control: &Control,
     peer: Option<Peer>,
@@ -78,14 +78,14 @@ pub fn identify(
         SessionUse::Now => control.sessions().find(token, now),
         SessionUse::Before => control.sessions().look(token, now),
     }?;
-    // Asked each time: who loses a role loses it now.
+    // Read for each request: the loss of a role takes effect at once.
     let rights = control.accounts.rights(&session.user)?;
     let way = Credential::Session(session.id);
     Some(Identity { user: session.user, from, way, rights, connection: Connection::default() })
 }
 
 fn token(control: &Control, secret: &str) -> Option<(String, Rights)> {
-    // Digests are compared, so the time tells nothing of the secret.
+    // Digests are compared, so the timing reveals nothing about the secret.
     if digest(secret) == control.api_token {
         return Some(("api-token".to_owned(), Rights::all()));
     }
@@ -105,7 +105,7 @@ pub fn session_token(headers: &HeaderMap) -> Option<&str> {
         .map(|(_, token)| token)
 }
 
-/// The error for who may not have what `needs` says, if he may not.
+/// The error for a sender without the permission of `needs`.
 pub(super) fn refusal(needs: Needs, identity: Option<&Identity>) -> Option<ApiError> {
     match (needs, identity) {
         (Needs::Nothing, _) | (Needs::SignedIn | Needs::Nodes, Some(_)) => None,
@@ -130,12 +130,12 @@ impl Viewer for Identity {
 }
 
 impl Identity {
-    /// Who it is, for the audit log.
+    /// Its name and source, for the audit log.
     pub fn who(&self) -> Who {
         Who::new(&self.user, &self.from).over(self.connection)
     }
 
-    /// The error for who may not do `level` in `scope`, if he may not.
+    /// The error for a sender without `level` in `scope`.
     pub fn refusal(&self, scope: &str, level: Level) -> Option<ApiError> {
         (!self.rights.may(scope, level)).then(|| ApiError::forbidden(&self.user, scope, level))
     }

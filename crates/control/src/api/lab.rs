@@ -22,8 +22,8 @@ use super::{ApiError, Control, blocking, json};
 use crate::appliance::Appliance;
 use crate::lab::LabFile;
 
-/// A report draws itself with its own script, in an origin of its own: it can neither read nor do
-/// anything here. Its links lead on when somebody follows them.
+/// A report draws itself with its own script, in an opaque origin: it can neither read nor do
+/// anything here. Its links work when the user follows them.
 const REPORT_POLICY: &str = "sandbox allow-scripts allow-top-navigation-by-user-activation; \
                              default-src 'none'; script-src 'unsafe-inline'; \
                              style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \

@@ -1,4 +1,4 @@
-//! The log over HTTP: what was told, and what is told from now on.
+//! The log over HTTP: past lines, and a stream of new lines.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,7 +53,7 @@ struct Rows {
 
 type WhichQuery = Result<Query<Which>, QueryRejection>;
 
-/// The least level that is asked for.
+/// The requested minimum level.
 fn level(tried: &str, asked: Option<&str>) -> Result<Level, ApiError> {
     let Some(name) = asked else { return Ok(Level::Debug) };
     Level::named(name).ok_or_else(|| {

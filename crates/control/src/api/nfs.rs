@@ -14,7 +14,7 @@ use crate::tree::audit::Record;
 /// The node that the clients are of.
 const SERVICE: &str = "/configuration/services/nfs";
 
-/// Whose opens or locks.
+/// The client with the opens or locks.
 #[derive(Debug, Default, Deserialize)]
 pub struct Whose {
     client: Option<String>,

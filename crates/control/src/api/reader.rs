@@ -1,5 +1,5 @@
-//! Who reads a live stream, as long as it lasts: a request is permitted once, but a stream goes on
-//! for days, and its reader may be signed out, disabled or lose his role meanwhile.
+//! The permissions of the reader of a live stream during the stream: a request is checked once, but
+//! a stream lasts for days, and its reader may be signed out, disabled or lose a role meanwhile.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use super::identity::{SessionUse, identify, refusal};
 use super::route::Needs;
 use super::{Control, Peer};
 
-/// How long an answer of "he may" is good: events of a busy stream do not each ask anew.
+/// How long a positive check is valid: the events of a busy stream are not checked one by one.
 const ASK_AGAIN_NS: u64 = NS_PER_S;
 
-/// What it takes to ask again who is reading.
+/// What is needed to check the reader again.
 pub(super) struct Reader {
     control: Arc<Control>,
     needs: Needs,
     peer: Option<Peer>,
-    /// Those that say who it is.
+    /// The headers that identify it.
     headers: HeaderMap,
 }
 
 impl Reader {
-    /// Who has sent a request with these headers.
+    /// The sender of a request with these headers.
     pub(super) fn new(
         control: &Arc<Control>,
         needs: Needs,
@@ -65,7 +65,7 @@ impl Reader {
 struct Guarded {
     reader: Reader,
     events: BodyDataStream,
-    /// When it was asked last.
+    /// When it was checked last.
     asked_ns: u64,
 }
 

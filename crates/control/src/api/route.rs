@@ -1,4 +1,4 @@
-//! One method of one path of the API, and whom it answers.
+//! One method of one path of the API, and the required permission.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use super::Control;
 use crate::access::Level;
 
-/// Whom a path answers.
+/// The permission that a path requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// Everyone, also who is not signed in: the way in and out, nothing else.
+    /// None, not even a sign-in: for signing in and out only.
     Nothing,
-    /// Everyone who is signed in.
+    /// A sign-in.
     SignedIn,
-    /// Who has this permission.
+    /// This permission.
     May(&'static str, Level),
-    /// Everyone who is signed in, each node as far as he may see or change it: the tree asks.
+    /// A sign-in; the tree checks the permission for each node.
     Nodes,
 }
 
@@ -29,7 +29,7 @@ pub struct Route {
     pub method: Method,
     /// Below `/api/v1`; `{name}` stands for a part of the caller's.
     pub path: &'static str,
-    /// Whom it answers.
+    /// The required permission.
     pub needs: Needs,
     /// What it does, a sentence without its full stop.
     pub summary: &'static str,

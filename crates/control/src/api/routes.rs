@@ -1,4 +1,4 @@
-//! Every path of the API, in one table: its method, whom it answers, what it is for.
+//! Every path of the API, in one table: its method, the required permission, and its purpose.
 //!
 //! The router is made from this table and from nothing else, so a path without a declared
 //! permission does not exist. `api/tests/access.rs` walks it with every role.

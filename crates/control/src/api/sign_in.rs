@@ -60,7 +60,7 @@ pub async fn sign_in(
     let now = control.clock.monotonic_ns();
     if verdict == Verdict::Wrong {
         control.throttle().failed(peer, &user, now);
-        // People type passwords where the name belongs: only names that exist are written down.
+        // Users sometimes type passwords into the name field: only names that exist are logged.
         let known = control.accounts.source(&user).is_some();
         let name = if known { &*user } else { "(unknown name)" };
         note(&control, name, peer, "sign-in refused", "").await;
@@ -81,8 +81,8 @@ pub async fn sign_in(
     Ok(([(SET_COOKIE, cookie)], Json(who)).into_response())
 }
 
-/// Writes it into the audit log. Nobody is kept out because the disk is full: he may be the one who
-/// can do something about it.
+/// Records it in the audit log. A full disk does not prevent the sign-in: the administrator may
+/// need it to free space.
 async fn note(
     control: &Control,
     user: &str,

@@ -1,7 +1,7 @@
 //! Live statistics as server-sent events.
 //!
 //! A thread waits for each second and puts it into a bounded channel. A browser that reads too
-//! slowly loses seconds, and is told how many by an event `lost`; nobody waits for it.
+//! slowly loses seconds and receives their number in an event `lost`; nothing waits for it.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -38,7 +38,7 @@ use appliance::Fake;
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const NOW: u64 = 1_800_000_000;
 
-/// One administrator, whose hash is made once for all tests.
+/// One administrator; its password hash is computed once for all tests.
 fn users() -> Table {
     static HASH: LazyLock<String> = LazyLock::new(|| password::hash("right").unwrap());
     let admin = User::administrator(Some(HASH.clone()));

@@ -53,7 +53,7 @@ pub async fn transfers(
     one_of("direction", direction.as_ref(), &Direction::ALL.map(Direction::name))?;
     one_of("outcome", outcome.as_ref(), &Outcome::ALL.map(Outcome::name))?;
     let most = limit.unwrap_or(TRANSFER_LOG_ROWS_MAX).min(TRANSFER_LOG_ROWS_MAX);
-    // One more tells whether there is more.
+    // One more shows whether there is more.
     let limit = most + 1;
     let wanted = Wanted { since, until, protocol, direction, outcome, user, client, share, limit };
     let read =

@@ -122,7 +122,7 @@ pub async fn act(
 }
 
 /// `GET /api/v1/changes/stream`: an event `change` for each transaction; an event `lost` if the
-/// reader was too slow, who then looks anew.
+/// reader was too slow and must read the state again.
 pub async fn stream(State(control): State<Arc<Control>>) -> Result<Response, ApiError> {
     let tried = "open a stream of changes";
     let place = place(&control, tried)?;

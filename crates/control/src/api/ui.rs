@@ -1,4 +1,5 @@
-//! The browser interface, embedded: the build output of `ui/`, or a page that says how to make it.
+//! The browser interface, embedded: the build output of `ui/`, or a page with instructions to build
+//! it.
 
 use axum::body::Bytes;
 use axum::extract::Request;
@@ -17,8 +18,8 @@ use super::ApiError;
 #[allow_missing = true]
 struct Dist;
 
-/// A file of the interface. A path without a file is a page of the interface, whose own router
-/// reads it; a missing file below `assets/` is an error, or a stale page would run on nothing.
+/// A file of the interface. A path without a file is a page of the interface, which its own router
+/// handles; a missing file below `assets/` is an error, or a stale page would run on nothing.
 pub async fn file(request: Request) -> Response {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return ApiError::wrong_method().into_response();
@@ -40,7 +41,7 @@ pub async fn file(request: Request) -> Response {
 }
 
 fn embedded(path: &str, packed: bool, known: &str) -> Option<Response> {
-    // The build may leave a packed copy beside a file.
+    // The build may leave a compressed copy next to a file.
     let copy = if packed { Dist::get(&format!("{path}.gz")) } else { None };
     let encoding = copy.is_some().then_some("gzip");
     let EmbeddedFile { data, metadata, .. } = copy.or_else(|| Dist::get(path))?;

@@ -15,20 +15,20 @@ use serde_json::Value as Json;
 
 use super::answers::{self, Answer, Answers};
 
-/// What is asked of which authority.
+/// An order and its CA.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acme {
-    /// The authority's directory.
+    /// The ACME directory of the CA.
     pub directory: String,
     /// That its terms are agreed to.
     pub agreed: bool,
-    /// Whom it may write to.
+    /// Contact addresses of the account.
     pub contacts: Vec<String>,
     /// Names and addresses.
     pub domains: Vec<String>,
     /// How they are proved.
     pub proof: Proof,
-    /// Who has signed the directory's own certificate, PEM; none: whom this machine trusts.
+    /// The CA of the directory's own certificate, PEM; none: the CAs that this machine trusts.
     pub authorities: Option<String>,
 }
 
@@ -49,11 +49,11 @@ pub struct Given {
     pub key: String,
 }
 
-/// Orders a certificate. `account` is what `keep` was handed before; it is called as soon as there
-/// is an account, which must not be lost.
+/// Orders a certificate. `account` is what `keep` received before; it is called as soon as there is
+/// an account, which must not be lost.
 ///
 /// # Errors
-/// One sentence: who said no, and why.
+/// One sentence: the server that refused, and why.
 pub async fn order(
     acme: &Acme,
     account: Option<Json>,
@@ -124,7 +124,7 @@ async fn open(
     Ok(account)
 }
 
-/// Puts a proof where the authority looks for it, for each name that is not proved yet.
+/// Installs the challenge response for each name that is not validated yet.
 async fn proofs(
     proof: Proof,
     order: &mut Order,
@@ -168,11 +168,11 @@ async fn wait_until_ready(order: &mut Order) -> Result<(), String> {
     Err(refusal(order).await.unwrap_or(otherwise))
 }
 
-/// Which name was not proved, in the authority's words.
+/// The name that was not validated, with the error of the CA.
 async fn refusal(order: &mut Order) -> Option<String> {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
-        // What cannot be asked again has nothing to tell.
+        // If the refresh fails, the known state is used.
         let _ = authorization.refresh().await;
         let name = authorization.identifier().to_string();
         let error = authorization.challenges.iter().find_map(|one| one.error.as_ref());

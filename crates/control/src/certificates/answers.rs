@@ -1,4 +1,4 @@
-//! Proofs that a name is ours, for the time in which an authority looks for them: over TLS on the
+//! Challenge responses that prove control of a name, while a CA validates them: over TLS on the
 //! port of the administration (RFC 8737), or over HTTP on a port of their own (RFC 8555 §8.3).
 
 mod http;
@@ -13,7 +13,7 @@ use rustls::sign::CertifiedKey;
 
 pub use http::serve;
 
-/// The protocol by which an authority asks for a proof.
+/// The protocol by which a CA validates a challenge.
 pub const ACME_TLS: &[u8] = b"acme-tls/1";
 
 /// The proofs that there are now.
@@ -22,7 +22,7 @@ pub struct Answers(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// By the name that the authority asks for.
+    /// By the name in the request of the CA.
     certificates: BTreeMap<String, Arc<CertifiedKey>>,
     /// By token.
     texts: BTreeMap<String, String>,
@@ -36,8 +36,8 @@ pub struct Answer {
 }
 
 impl Answers {
-    /// Answers for `name` (a host's name or an address) with `digest` over TLS, until the answer is
-    /// dropped.
+    /// Responds for `name` (a host's name or an address) with `digest` over TLS, until the returned
+    /// value is dropped.
     ///
     /// # Errors
     /// No certificate can be made for such a name.
@@ -48,13 +48,13 @@ impl Answers {
         Ok(Answer { answers: Arc::clone(self), name })
     }
 
-    /// Answers for `token` with `text` over HTTP, until the answer is dropped.
+    /// Responds for `token` with `text` over HTTP, until the returned value is dropped.
     pub fn over_http(self: &Arc<Self>, token: &str, text: &str) -> Answer {
         self.lock().texts.insert(token.to_owned(), text.to_owned());
         Answer { answers: Arc::clone(self), name: token.to_owned() }
     }
 
-    /// The certificate for who asks for `name`.
+    /// The certificate for a client that requests `name`.
     pub(super) fn certificate(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         self.lock().certificates.get(&name.to_ascii_lowercase()).cloned()
     }
@@ -91,11 +91,12 @@ fn proof(name: &str, digest: &[u8]) -> Result<CertifiedKey, String> {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let key = provider.key_provider.load_private_key(key).map_err(|e| told(&e))?;
-    // Without a look at both: what only an authority understands is critical in it.
+    // Without checking the key against the certificate: the check would refuse the critical
+    // extension, which only a CA understands.
     Ok(CertifiedKey::new(vec![made.der().clone()], key))
 }
 
-/// How an authority asks for it: an address by its name in the reverse tree (RFC 8738 §6).
+/// The name in the request of a CA: an address by its name in the reverse tree (RFC 8738 §6).
 fn asked_as(name: &str) -> String {
     match name.parse::<IpAddr>() {
         Err(_) => name.trim_end_matches('.').to_ascii_lowercase(),

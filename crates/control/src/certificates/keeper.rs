@@ -19,10 +19,10 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Looks after `room` until it is ended. An order under way is given up then.
+    /// Maintains `room` until it is ended. An order in progress is abandoned then.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// No thread is available.
     pub fn start(room: Arc<Certificates>) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -84,7 +84,7 @@ async fn run(room: &Certificates) {
 async fn order(room: &Certificates, name: &str, acme: &Acme) {
     let keep = |account| {
         room.keep(name, |issued| {
-            // What another authority has given goes on, but is not what is asked for.
+            // A certificate of another CA stays in use, but is not the configured one.
             if issued.directory != acme.directory {
                 issued.domains.clear();
             }

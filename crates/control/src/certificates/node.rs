@@ -13,7 +13,7 @@ const SCOPE: &str = "services";
 const AT: &str = "/configuration/certificates";
 /// The certificate that is always there.
 pub const OWN: &str = "self-signed";
-/// Where public certificates come from if nothing else is said.
+/// The default ACME directory for public certificates.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 /// Bytes of a host's name.
 const HOST_MAX: usize = 253;

@@ -1,8 +1,9 @@
-//! The appliance's own certificate, there from the first start: signed by an authority of its own,
-//! which people may trust once, and renewed by itself. `docs/decisions/own-authority.md` says why.
+//! The appliance's own certificate, which exists from the first start: signed by its own CA, which
+//! users need to trust only once, and renewed automatically. `docs/decisions/own-authority.md` has
+//! the reasons.
 //!
-//! The authority may only sign for this host's names and for private addresses, so that its key is
-//! of no use against other sites. Names beyond that take a new authority.
+//! The CA may only sign for this host's names and for private addresses, so that its key cannot be
+//! used against other sites. Names beyond that require a new CA.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -23,14 +24,14 @@ use crate::state::StateError;
 use crate::state::files::{random_hex, read_if_there, write_atomic};
 use crate::state::keys::Identity;
 
-/// Marks a certificate as made by us, and says for which names.
+/// Marks a certificate as created by this program, with its names.
 const NAMES: &str = "# made by plimsoll for: ";
-/// The same of an authority: what it may sign for beside private addresses.
+/// The same of a CA: what it may sign for in addition to private addresses.
 const MAY_SIGN: &str = "# made by plimsoll to sign for: ";
-/// An authority with less left is replaced: what it signs must not outlive it.
+/// A CA with less time left is replaced: what it signs must not outlive it.
 const AUTHORITY_LEFT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Networks that an own authority may always sign for: nobody's, or only this site's.
+/// Networks for which an own CA may always sign: unassigned ones, or those of this site only.
 const PRIVATE_V4: [([u8; 4], u8); 6] = [
     ([10, 0, 0, 0], 8),
     ([100, 64, 0, 0], 10),
@@ -41,17 +42,17 @@ const PRIVATE_V4: [([u8; 4], u8); 6] = [
 ];
 const PRIVATE_V6: [(u16, u8); 2] = [(0xfc00, 7), (0xfe80, 10)];
 
-/// The certificate and who has signed it.
+/// The certificate and the CA that has signed it.
 pub struct Own {
-    /// Certificate with its authority, and key.
+    /// Certificate with its CA, and key.
     pub identity: Identity,
     /// What is in the certificate.
     pub facts: Facts,
-    /// The authority, PEM; none if the administrator has put a certificate in our place.
+    /// The CA, PEM; none if the administrator has supplied the certificate.
     pub authority: Option<String>,
 }
 
-/// An authority with its key.
+/// A CA with its key.
 struct Authority {
     pem: String,
     facts: Facts,
@@ -59,7 +60,7 @@ struct Authority {
 }
 
 impl Own {
-    /// Reads the certificate in the state directory, and makes it and its authority if they are
+    /// Reads the certificate in the state directory, and creates it and its CA if they are
     /// missing, do not cover `names`, or come to their end. One that the administrator has put
     /// there is left alone; else a `fresh` one is made in any case.
     ///
@@ -97,7 +98,7 @@ impl Own {
         Ok(Self { identity, facts, authority: None })
     }
 
-    /// What is there, if it can go on.
+    /// The existing certificate, if it is still usable.
     fn good(
         chain: &str,
         key: &str,
@@ -159,7 +160,7 @@ impl Authority {
         self.pem.find("-----BEGIN").and_then(|at| self.pem.get(at..))
     }
 
-    /// A certificate with this authority behind it, and its key.
+    /// A certificate with this CA appended, and its key.
     fn sign(&self, names: &[String], now: u64) -> Result<(String, String), StateError> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::new(names.to_vec())?;
@@ -177,16 +178,16 @@ impl Authority {
     }
 }
 
-/// The authority's files.
+/// The files of the CA.
 pub const AUTHORITY: &str = "authority.pem";
 const AUTHORITY_KEY: &str = "authority-key.pem";
 
-/// What is the same of an authority when it is made and when it signs.
+/// Common parameters of a CA when it is created and when it signs.
 fn signer(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
-    // It signs hosts, no other authorities.
+    // It signs hosts, no other CAs.
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     params
@@ -199,7 +200,7 @@ fn lasts(params: &mut CertificateParams, now: u64, life: Duration) {
     params.not_after = epoch + begins + life;
 }
 
-/// What an authority may sign for: its names, and private addresses.
+/// What a CA may sign for: its names, and private addresses.
 fn subtrees(names: &[&str]) -> Vec<GeneralSubtree> {
     let mut all: Vec<GeneralSubtree> = PRIVATE_V4
         .iter()
@@ -223,7 +224,7 @@ fn subtrees(names: &[&str]) -> Vec<GeneralSubtree> {
     all
 }
 
-/// Whether a name is an address in one of the networks that every authority of ours may sign for.
+/// Whether a name is an address in one of the networks for which every own CA may sign.
 pub fn is_private(name: &str) -> bool {
     match name.parse::<IpAddr>() {
         Ok(IpAddr::V4(address)) => PRIVATE_V4.iter().any(|(network, length)| {

@@ -1,5 +1,5 @@
-//! Certificates as a room of the tree: takes what is configured, decides what is shown, tells how
-//! each of them is. [`keeper`](super::keeper) does what takes time.
+//! Certificates as a room of the tree: applies the configuration, selects the certificate in use,
+//! reports the state of each. [`keeper`](super::keeper) does the tasks that take time.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ use crate::state::StateError;
 use crate::state::keys::Identity;
 use crate::tree::{Apply, Branch, Live, Override, Problem, Transition, Tree, Who};
 
-/// The host, as its certificate is made out to it and as an authority reaches it.
+/// The host: the names of its certificate, and the address that a CA connects to.
 #[derive(Debug, Clone)]
 pub struct Host {
     /// Its names and addresses.
@@ -48,7 +48,7 @@ pub struct Certificates {
     listener: OnceLock<Listener>,
 }
 
-/// Told when there may be other certificates.
+/// Called when certificates may have changed.
 type Listener = Box<dyn Fn() + Send + Sync>;
 
 struct Inner {
@@ -67,13 +67,13 @@ struct Inner {
 struct Tried {
     /// Not before then, seconds since the epoch.
     next: u64,
-    /// Renewal was asked for.
+    /// A renewal was requested.
     asked: bool,
     failures: u32,
     why: Option<String>,
 }
 
-/// What there is of a certificate.
+/// The certificate under a name, or why there is none.
 enum Have {
     Pair(Box<Facts>, Identity),
     /// Why there is none: its state, and a sentence.
@@ -144,15 +144,15 @@ impl Certificates {
         }
     }
 
-    /// Tells from now on whenever there may be other certificates, under whatever name. Once.
+    /// Sets a function that is called whenever certificates may have changed, under any name. Once.
     pub fn on_change(&self, listener: impl Fn() + Send + Sync + 'static) {
         let first = self.listener.set(Box::new(listener)).is_ok();
         debug_assert!(first, "one listens");
     }
 
     /// Whether the host of a request is this one: any address, `localhost`, the host's name, names
-    /// that are configured, and those that one of the certificates is for. A page of another site
-    /// that has its own name lead here (DNS rebinding) is told apart by that.
+    /// that are configured, and those that one of the certificates is for. This detects pages of
+    /// other sites with names that resolve to this host (DNS rebinding).
     pub fn is_own_host(&self, host: &str) -> bool {
         let Some(name) = host_name(host) else { return true };
         let is_it = |own: &str| own.eq_ignore_ascii_case(name);
@@ -174,7 +174,7 @@ impl Certificates {
             || std::iter::once(OWN).chain(items).any(of_certificate)
     }
 
-    /// The branch that it answers for.
+    /// The branch that it handles.
     pub fn branch(self: &Arc<Self>) -> Branch {
         Branch::new(&["configuration", "certificates"], self.clone())
     }
@@ -194,8 +194,8 @@ impl Certificates {
         })
     }
 
-    /// What there is to be told of any of them, one sentence: it ends within so many days, or it
-    /// cannot be had or renewed.
+    /// The warning of any of them, one sentence: it expires within `days` days, or it cannot be
+    /// obtained or renewed.
     pub fn warning(&self, days: u64) -> Option<String> {
         const DAY: u64 = 86_400;
         let (now, inner) = (self.now(), self.lock());
@@ -236,7 +236,7 @@ impl Certificates {
         Folder::of(&self.state)
     }
 
-    /// Reads what authorities have given before, for what is asked for now.
+    /// Reads the certificates that were issued before, for the current configuration.
     fn read_issued(&self) {
         let mut inner = self.lock();
         let acme = inner.wanted.items.iter().filter(|(_, item)| matches!(item, Item::Acme(_)));
@@ -249,7 +249,7 @@ impl Certificates {
             }
             match self.folder().read(&name) {
                 Ok(found) => drop(inner.issued.insert(name, found.unwrap_or_default())),
-                // It is asked for again.
+                // It is ordered again.
                 Err(e) => base::tell!("certificates", "{name} cannot be loaded: {e}"),
             }
         }
@@ -269,7 +269,7 @@ impl Certificates {
         inner.shown = (name, why);
         drop(inner);
         if let Err(wrong) = self.shown.set(&identity) {
-            // It was read by the same function before: a fault of ours.
+            // It was read by the same function before: an internal error.
             base::tell!("certificates", "the previous certificate stays in use: {wrong}");
         }
         if let Some(listener) = self.listener.get() {
@@ -295,7 +295,7 @@ impl Certificates {
         Ok(())
     }
 
-    /// Renews the server's own certificate if it is time, or asked for.
+    /// Renews the server's own certificate if it is time, or requested.
     ///
     /// # Errors
     /// The state directory cannot be written.
@@ -340,14 +340,14 @@ impl Certificates {
         orders.chain([inner.own.facts.renews()]).min().unwrap_or(u64::MAX)
     }
 
-    /// The account at the authority, if there is one.
+    /// The account at the CA, if there is one.
     pub(super) fn account(&self, name: &str, acme: &Acme) -> Option<Json> {
         let inner = self.lock();
         let issued = inner.issued.get(name).filter(|one| one.directory == acme.directory)?;
         issued.account.clone()
     }
 
-    /// Keeps what an authority has given.
+    /// Stores what a CA has issued.
     pub(super) fn keep(&self, name: &str, change: impl FnOnce(&mut Issued)) {
         let mut inner = self.lock();
         let mut issued = inner.issued.get(name).cloned().unwrap_or_default();
@@ -468,7 +468,7 @@ impl Certificates {
 }
 
 impl Inner {
-    /// What there is under a name.
+    /// The certificate under a name.
     fn have(&self, name: &str) -> Have {
         let nothing = |kind, why: &str| Have::Nothing(kind, why.to_owned());
         if name == OWN {

@@ -1,5 +1,5 @@
-//! What the administration shows to who connects: the TLS configuration in force, exchanged while
-//! it is in use. Connections that are open keep what they began with.
+//! The certificate that the administration presents to clients: the current TLS configuration,
+//! exchanged while it is in use. Open connections retain the one they began with.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -28,11 +28,11 @@ impl Shown {
         Ok(Arc::new(Self { answers, now }))
     }
 
-    /// Shows another one, to connections that begin from now on. The same one again is no change:
-    /// sessions that can be resumed stay so.
+    /// Sets another certificate, for connections that begin from now on. The same one is no change:
+    /// sessions stay resumable.
     ///
     /// # Errors
-    /// It and its key are not usable together; the one before goes on.
+    /// The certificate and its key do not match; the current one stays in use.
     pub fn set(&self, identity: &Identity) -> Result<(), Wrong> {
         if self.identity() == *identity {
             return Ok(());
@@ -52,7 +52,7 @@ impl Shown {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner).1)
     }
 
-    /// Where proofs for an authority are put.
+    /// The challenge responses for a CA.
     pub fn answers(&self) -> &Arc<Answers> {
         &self.answers
     }
@@ -78,7 +78,7 @@ fn config(identity: &Identity, answers: &Arc<Answers>) -> Result<Arc<ServerConfi
     Ok(Arc::new(config))
 }
 
-/// Our certificate for everybody but an authority that looks for a proof.
+/// Our certificate for all clients except a CA that validates a challenge.
 #[derive(Debug)]
 struct Resolver {
     own: Arc<CertifiedKey>,

@@ -1,4 +1,4 @@
-//! What the configuration says of certificates, and what is wrong with that.
+//! The configuration of certificates, and its problems.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::tree::{Document, Problem, Transition};
 pub struct Wanted {
     /// Which is to be shown.
     pub in_use: String,
-    /// Names beside the host's own.
+    /// Names in addition to the host's own.
     pub names: Vec<String>,
     /// All but the server's own.
     pub items: BTreeMap<String, Item>,
@@ -44,7 +44,7 @@ pub fn certificates() -> Path {
 }
 
 impl Wanted {
-    /// What `document` says; `secret` has what it only refers to.
+    /// The certificates of `document`; `secret` returns the secrets that it refers to.
     pub fn of(document: &Document, secret: &dyn Fn(&Path, &str) -> Option<String>) -> Self {
         let at = certificates();
         let names = document.items(&at).into_iter().filter(|name| name != OWN);

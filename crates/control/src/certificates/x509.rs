@@ -1,5 +1,5 @@
-//! What people and we must know of a certificate (RFC 5280 §4.1): whose it is, who has signed it,
-//! its names, when it is good, its fingerprint. Whether a signature is good is not asked here.
+//! The fields of a certificate that are shown or used (RFC 5280 §4.1): its subject, its issuer, its
+//! names, its validity, its fingerprint. Signatures are not verified here.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -29,9 +29,9 @@ const ADDRESS: u8 = 0x87;
 pub struct Facts {
     /// Common name of its subject, or nothing.
     pub subject: String,
-    /// Common name of who has signed it, or nothing.
+    /// Common name of the issuer, or nothing.
     pub issuer: String,
-    /// Whose it is and who has signed it, as they are in it: to compare.
+    /// Subject and issuer in their encoded form: to compare.
     pub chain: (Vec<u8>, Vec<u8>),
     /// Hosts' names and addresses that it is for.
     pub names: Vec<String>,

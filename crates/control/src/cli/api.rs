@@ -1,11 +1,11 @@
-//! How the shell asks a server: one request, one answer.
+//! The requests of the shell to a server: one request, one response.
 
 use serde_json::Value as Json;
 
 use super::CliError;
 use crate::client::{Client, ClientError};
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     /// `GET` of a path below `/api/v1`.
@@ -18,7 +18,7 @@ pub enum Request {
 
 /// A server, or in tests what stands for one.
 pub trait Api: Send {
-    /// Asks. Answers that are no JSON come as a string.
+    /// Sends a request. Responses that are not JSON are returned as a string.
     ///
     /// # Errors
     /// [`CliError::Refused`], [`CliError::Lost`], [`CliError::Unanswered`].

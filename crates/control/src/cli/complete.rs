@@ -5,7 +5,7 @@ use super::place::Place;
 use super::shell::{Shell, VERBS, Verb};
 use super::words::{self, Word, quote};
 
-/// One way to go on.
+/// One possible completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// What to put in place of what is typed.
@@ -35,7 +35,7 @@ impl Idea {
     }
 }
 
-/// What could stand at the end of `line`. What the server does not tell is left out.
+/// The possible completions at the end of `line`, as far as the server can list them.
 pub fn complete(shell: &Shell, line: &str) -> Vec<Candidate> {
     let (words, _) = words::lenient(line);
     let typing = match words.last() {
@@ -176,7 +176,7 @@ fn assignments(
     known.into_iter().map(value).collect()
 }
 
-/// Names of the items of a node, as far as the server tells them.
+/// Names of the items of a node, as far as the server lists them.
 fn named(shell: &Shell, path: &str) -> Vec<(String, String)> {
     let place = Place::parse(path);
     let noun = shell.tree().find(&place).and_then(|found| found.context.items.as_ref());

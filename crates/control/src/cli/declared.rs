@@ -36,7 +36,7 @@ pub struct Items {
     pub noun: String,
     /// What several are called.
     pub plural: String,
-    /// Who makes them: `configured`, or `live` for what the running server has.
+    /// The origin of the items: `configured`, or `live` for those of the running server.
     #[serde(default)]
     pub origin: String,
     /// What each of them is.
@@ -82,7 +82,7 @@ pub struct Property {
     /// service.
     #[serde(default)]
     pub effect: String,
-    /// The node whose items its values are names of.
+    /// The node with the items that its values name.
     #[serde(default)]
     pub items_of: Option<String>,
     /// Of what use it is only with some values of another property.
@@ -103,7 +103,7 @@ pub struct Condition {
 }
 
 impl Property {
-    /// Read only: what the server says about itself.
+    /// Read only: state of the server.
     pub fn is_state(&self) -> bool {
         self.role.eq_ignore_ascii_case("state")
     }
@@ -192,7 +192,7 @@ pub struct Action {
     /// What it does.
     #[serde(default)]
     pub help: String,
-    /// Whether it takes away something that somebody may miss.
+    /// Whether it destroys data or state.
     #[serde(default)]
     pub destructive: bool,
     /// What it needs to know.

@@ -21,7 +21,7 @@ pub struct Node {
     /// The items below it.
     #[serde(default)]
     pub items: Vec<Entry>,
-    /// Whether who asks may change it.
+    /// Whether the caller may change it.
     #[serde(default)]
     pub may: Option<May>,
 }
@@ -65,7 +65,7 @@ impl Entry {
     }
 }
 
-/// What who asks may do.
+/// The permissions of the caller.
 #[derive(Debug, Clone, Deserialize)]
 pub struct May {
     /// Whether to change it.

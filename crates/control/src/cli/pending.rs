@@ -39,7 +39,7 @@ pub enum Change {
     Destroy {
         /// Which.
         at: Place,
-        /// Whether somebody has read what goes with it.
+        /// Whether the user has confirmed what is destroyed with it.
         confirm: bool,
     },
     /// An item is renamed.
@@ -79,7 +79,7 @@ impl Change {
         }
     }
 
-    /// Whether it says something of `place` or of what is below.
+    /// Whether it changes `place` or anything below.
     fn is_within(&self, place: &Place) -> bool {
         match self {
             Self::Set { at, .. } | Self::Unset { at, .. } => at.within(place),

@@ -13,13 +13,13 @@ pub struct Stopped {
     pub error: CliError,
 }
 
-/// Runs the lines of a script; `say` is handed what each says. With `echo` each command is said
-/// first, after `> `.
+/// Runs the lines of a script; `say` receives the output of each. With `echo` each command is
+/// printed first, after `> `.
 ///
-/// A command goes on over several lines within quotes and after a backslash.
+/// A command continues over several lines within quotes and after a backslash.
 ///
 /// # Errors
-/// The first error; or that changes are left which nobody has committed.
+/// The first error; or changes that are left uncommitted.
 pub fn run(
     shell: &mut Shell,
     lines: impl Iterator<Item = String>,

@@ -31,25 +31,25 @@ pub trait Outside: Send {
     /// # Errors
     /// One sentence.
     fn write(&mut self, path: &str, text: &str) -> Result<(), String>;
-    /// Asks the user; `None` if there is nobody to ask.
+    /// Asks the user for confirmation; `None` without a terminal.
     fn confirm(&mut self, question: &str) -> Option<bool>;
-    /// Asks for what must not be seen; `None` if there is nobody to ask.
+    /// Reads a secret without echo; `None` without a terminal.
     fn secret(&mut self, name: &str) -> Option<String>;
 }
 
 /// What a line has led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// What it says; empty or ending with a line end.
+    /// The output; empty or ending with a line end.
     Said(String),
-    /// The user wants to leave.
+    /// The user leaves the shell.
     Leave,
 }
 
-/// What a verb says: a text, or in JSON a value.
+/// The output of a command: a text, or in JSON a value.
 type VerbResult = Result<Output, CliError>;
 
-/// What there is to say, in both forms.
+/// The output of a command, in both formats.
 pub(super) struct Output {
     text: String,
     json: Json,
@@ -79,7 +79,7 @@ impl Shell {
     /// A shell at the root of a server's tree.
     ///
     /// # Errors
-    /// The server does not tell its tree.
+    /// The server does not return its declaration of the tree.
     pub fn open(
         api: Box<dyn Api>,
         outside: Box<dyn Outside>,
@@ -103,7 +103,7 @@ impl Shell {
         self.pending.changes().len()
     }
 
-    /// Does what a line says.
+    /// Executes a line.
     ///
     /// # Errors
     /// What is wrong; nothing has then been done.
@@ -166,7 +166,7 @@ impl Shell {
         any(&self.tree, name)
     }
 
-    /// Asks if changes would be lost.
+    /// Asks for confirmation if changes would be lost.
     fn leave(&mut self) -> Result<Answer, CliError> {
         let Some(lost) = self.lost() else { return Ok(Answer::Leave) };
         match self.outside.confirm(&format!("{lost}. Discard and exit?")) {
@@ -188,8 +188,7 @@ impl Shell {
         }
     }
 
-    /// Does what words say at `place`. `passing` tells that the line came here by a path and does
-    /// not stay.
+    /// Executes the words at `place`. `passing`: the line reached it by a path and does not stay.
     fn perform(&mut self, place: &Place, words: &[Word], passing: bool) -> VerbResult {
         let Some((first, rest)) = words.split_first() else {
             self.place = place.clone();
@@ -198,7 +197,7 @@ impl Shell {
         let name = first.text.as_str();
         let DeclaredNode { context, item_of } = self.found(place)?;
         let is_action = context.action(name).is_some();
-        // What comes and goes by itself has no changes: `abort` and `destroy` are its actions.
+        // Live items have no changes: `abort` and `destroy` are their actions.
         let live = item_of.is_some_and(|items| !items.configured());
         // `.. show` looks at what is above, and stays.
         let climbs = name == ".." && !rest.is_empty();

@@ -19,7 +19,7 @@ pub use table::{audit, changed, changes, history, plain, result, would_change};
 pub const SECRET: &str = "(set)";
 /// Column at which the equals signs of `show` stand, as in the original.
 const EQUALS: usize = 30;
-/// Columns of a table of items besides the name.
+/// Columns of a table of items, in addition to the name.
 const COLUMNS: usize = 5;
 /// Widest cell of such a table, in characters.
 const CELL: usize = 32;
@@ -50,7 +50,7 @@ pub fn node(
     text + &below(context, rows)
 }
 
-/// Whether a property says anything as the others are, or was set all the same.
+/// Whether a property applies with the values of the others, or was set nevertheless.
 fn is_of_use(context: &Context, node: &Node, shown: &Shown) -> bool {
     let value = |name: &str| node.property(name).map(|shown| &shown.value);
     let declared = context.property(&shown.name);
@@ -131,7 +131,7 @@ fn print(property: Option<&Property>, shown: &Shown) -> String {
     let text = value::print(kind, &shown.value);
     match property {
         _ if text.is_empty() => "-".to_owned(),
-        // A unit that the value does not carry by itself.
+        // A unit that the value does not include.
         Some(property) if kind.base == "integer" && !property.unit.is_empty() => {
             format!("{text} {}", property.unit)
         }

@@ -1,4 +1,4 @@
-//! The shell on a fake server: what lines do, what they say, and what is sent.
+//! The shell on a fake server: the effect of lines, their output, and the requests.
 
 mod completion;
 pub mod fake;

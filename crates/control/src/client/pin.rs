@@ -18,7 +18,7 @@ pub(super) fn config(pem: &str) -> Result<Arc<ClientConfig>, ClientError> {
     let pinned = all.first().ok_or_else(|| bad(&"the file contains no certificate"))?.clone();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut roots = RootCertStore::empty();
-    // Behind a certificate may stand who has signed it, and will sign the next one.
+    // The certificate may be followed by its CA, which will sign the next one.
     for one in all {
         roots.add(one).map_err(|e| bad(&e))?;
     }
@@ -34,7 +34,7 @@ pub(super) fn config(pem: &str) -> Result<Arc<ClientConfig>, ClientError> {
     Ok(Arc::new(config))
 }
 
-/// The pinned certificate itself is good under any name: the file says which server is meant.
+/// The pinned certificate itself is accepted under any name: the file identifies the server.
 #[derive(Debug)]
 struct Pin {
     pinned: CertificateDer<'static>,

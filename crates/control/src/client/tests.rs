@@ -178,7 +178,7 @@ fn first_second(client: &Client, engine: &Engine) -> Value {
             }
         });
         let done = client.follow("/api/v1/analytics/stream?stat=cpu.utilization", |data| {
-            // Another event says how many seconds were lost.
+            // Another event has the number of lost seconds.
             first = serde_json::from_str(data).ok().filter(|one: &Value| one["stat"].is_string());
             first.is_none()
         });

@@ -58,7 +58,7 @@ async fn handshake(
     let _ = watch_client(SockRef::from(&stream));
     let handshake = tokio::time::timeout(ADMIN_HANDSHAKE_TIMEOUT, tls.accept(stream));
     let Ok(Ok(stream)) = handshake.await else { return };
-    // An authority has seen its proof in the handshake and wants no more (RFC 8737 §3).
+    // A CA has validated the challenge in the handshake and sends no request (RFC 8737 §3).
     if stream.get_ref().1.alpn_protocol() == Some(ACME_TLS) {
         return;
     }

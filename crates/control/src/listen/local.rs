@@ -1,4 +1,4 @@
-//! The local socket: plain HTTP, the kernel's word for who the peer is.
+//! The local socket: plain HTTP, with the peer's uid from the kernel.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -15,7 +15,7 @@ use crate::tree::Connection;
 /// Binds the socket, mode 0600, in place of a left-over.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn bind(path: &Path) -> std::io::Result<UnixListener> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
@@ -29,8 +29,8 @@ pub fn bind(path: &Path) -> std::io::Result<UnixListener> {
 
 /// Connects to a server's socket.
 ///
-/// # Errors
-/// What the operating system says; refused or not found means that no server runs there.
+/// # Errors The error of the operating system; refused or not found means that no server runs
+/// there.
 pub fn connect(path: &Path) -> std::io::Result<UnixStream> {
     with_short_path(path, |short| UnixStream::connect(short))
 }

@@ -1,11 +1,12 @@
-//! The administration as a service, in the tree: where it listens, who is on it, what it tells.
+//! The administration as a service, in the tree: its address, its sessions, its log level.
 
 use base::node::{Context, Kind, Property, Shape, service};
 
 /// Its name, in the tree and in the log.
 pub const ADMINISTRATION: &str = "administration";
 
-/// `/configuration/services/administration`. It cannot be disabled: nobody could enable it again.
+/// `/configuration/services/administration`. It cannot be disabled: there would be no way to enable
+/// it again.
 pub static NODE: Context = Context::new(
     ADMINISTRATION,
     "Administration",

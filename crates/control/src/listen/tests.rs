@@ -1,4 +1,4 @@
-//! The listeners under connections that ask for nothing.
+//! The listeners under connections without requests.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,9 +12,9 @@ use crate::client::tests::{Server, serve_at};
 
 /// A loopback address of these tests' own.
 const SERVER: Ipv4Addr = Ipv4Addr::new(127, 0, 44, 1);
-/// Who opens connections and leaves them idle.
+/// The client that opens connections and leaves them idle.
 const STRANGER: Ipv4Addr = Ipv4Addr::new(127, 0, 44, 2);
-/// Where the kernel has connections to loopback addresses come from.
+/// The source address that the kernel uses for connections to loopback addresses.
 const OURS: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 async fn idle(from: Ipv4Addr, to: SocketAddr) -> TcpStream {

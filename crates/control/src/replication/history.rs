@@ -1,4 +1,4 @@
-//! What came of the newest runs of each action, over restarts: `STATE/replication.log`.
+//! The results of the newest runs of each action, over restarts: `STATE/replication.log`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -12,8 +12,8 @@ use crate::tree::store::{Disk, mend, write_whole};
 /// Its name below the state directory.
 pub const FILE: &str = "replication.log";
 
-/// The history of all actions. A line is added for each run; when the file has twice as many lines
-/// as are kept, it is written anew.
+/// The history of all actions. A line is appended for each run; when the file has more than about
+/// twice the lines that are retained, it is rewritten.
 pub struct History {
     disk: Arc<dyn Disk>,
     kept: Mutex<Kept>,
@@ -44,7 +44,7 @@ impl History {
         Ok(Self { disk, kept: Mutex::new(kept) })
     }
 
-    /// Adds what came of a run; it is on disk when this returns.
+    /// Adds the result of a run; it is on disk when this returns.
     ///
     /// # Errors
     /// The disk refuses; it is tried again with the next one.

@@ -120,7 +120,7 @@ pub struct NoWay {
     why: String,
 }
 
-/// A directory of a share, held open: whoever exchanges a name on the way to it leads no run out of
+/// An open directory of a share: exchanging a name on the path to it does not redirect a run out of
 /// the share.
 #[derive(Debug)]
 pub struct Opened(File);
@@ -163,7 +163,7 @@ impl Opened {
     /// Where it is now.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not report it.
     pub fn real(&self) -> io::Result<PathBuf> {
         fs::read_link(self.name())
     }

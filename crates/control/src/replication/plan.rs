@@ -1,4 +1,4 @@
-//! An action as it is configured, and what it asks of `plimsoll dsync`.
+//! An action as it is configured, and its options of `plimsoll dsync`.
 
 use std::ffi::OsString;
 
@@ -29,12 +29,12 @@ pub struct Plan {
     pub options: Vec<OsString>,
 }
 
-/// What nobody may see.
+/// The secrets of an action, which are never shown.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// Of the user on the other machine.
     pub password: Option<String>,
-    /// His private key.
+    /// The private key of that user.
     pub key: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Plan {
     /// Reads an action.
     ///
     /// # Errors
-    /// What is wrong with it beyond what the declarations say.
+    /// Its problems beyond the checks of the declarations.
     pub fn read(document: &Document, at: &Path) -> Result<Self, Problem> {
         let place = |property: &'static str| {
             let text = document.text(at, property).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a run tells, from the events that `plimsoll dsync --json` prints, one to a line.
+//! The state of a run, from the events that `plimsoll dsync --json` prints, one to a line.
 
 use std::io::{self, BufRead, Read};
 
@@ -29,7 +29,7 @@ pub struct Progress {
     pub sent_before: u64,
     /// Bytes per second of the last time.
     pub rate: u64,
-    /// Seconds left, once it can be said.
+    /// Seconds left, once they can be estimated.
     pub left: Option<u64>,
     /// What limits it.
     pub limiter: Option<String>,
@@ -44,7 +44,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Takes what a run says. What is no event says nothing.
+    /// Processes a line of a run's output. A line that is not an event is ignored.
     pub fn take(&mut self, line: &[u8]) {
         let Ok(event) = serde_json::from_slice::<Value>(line) else { return };
         match event["event"].as_str() {
@@ -99,7 +99,7 @@ impl Progress {
     }
 }
 
-/// Hands over each line of what a run says; one that is too long is passed over.
+/// Passes on each line of a run's output; one that is too long is skipped.
 ///
 /// # Errors
 /// It cannot be read any more.
@@ -121,7 +121,7 @@ pub fn lines(read: impl Read, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     }
 }
 
-/// The end of what a run says of itself.
+/// The end of a run's standard error.
 ///
 /// # Errors
 /// It cannot be read any more.
@@ -146,10 +146,10 @@ pub fn one_line(text: &str) -> String {
     plain.take(REPLICATION_REASON_MAX).collect()
 }
 
-/// Why a run failed, from what it and ssh have said: who is at fault comes first.
+/// Why a run failed, from its standard error and that of ssh; the cause comes first.
 pub fn reason(said: &str, host: Option<&str>) -> String {
     const HEAD: &str = "plimsoll: cannot synchronise the directories: ";
-    // What is indented tells who has typed the command what to type instead.
+    // Indented lines are hints for a command in a terminal.
     let lines = said.lines().filter(|line| !line.starts_with("  "));
     let lines: Vec<&str> = lines.map(|line| line.strip_prefix(HEAD).unwrap_or(line)).collect();
     let said = match one_line(&lines.join("\n")) {
@@ -173,8 +173,8 @@ pub fn reason(said: &str, host: Option<&str>) -> String {
     one_line(&format!("{fault}: {said}"))
 }
 
-/// Whether ssh's last word is that nobody may sign in: it names the ways that it has tried, where a
-/// system that denies a file has a number.
+/// Whether the last message of ssh is that authentication failed: it names the methods that it has
+/// tried, where a system that denies a file has a number.
 fn refused(said: &str) -> bool {
     said.split("Permission denied (").skip(1).any(|ways| !ways.starts_with("os error"))
 }

@@ -1,4 +1,4 @@
-//! What came of a run: one line of the history.
+//! The result of a run: one line of the history.
 
 use base::units;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub enum Outcome {
     Partial,
     /// It did not come to its end.
     Failed,
-    /// Somebody stopped it, or the server ended.
+    /// A user stopped it, or the server ended.
     Stopped,
 }
 
@@ -46,11 +46,11 @@ pub struct Record {
     pub when: u64,
     /// When it ended.
     pub ended: u64,
-    /// Who started it: `schedule`, or a user.
+    /// What started it: `schedule`, or a user.
     pub by: String,
     /// How it ended.
     pub outcome: Outcome,
-    /// Why it is not done; who is at fault comes first.
+    /// Why it did not complete; the cause comes first.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Entries that were looked at.

@@ -1,5 +1,5 @@
-//! All actions of the running server: what starts and ends their runs, and what answers for them in
-//! the tree.
+//! All actions of the running server: the start and end of their runs, and their handler in the
+//! tree.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,7 +26,7 @@ use crate::zone;
 
 /// Where the branch is.
 const PREFIX: [&str; 2] = ["configuration", "replication"];
-/// Who starts a run that is due.
+/// The starter of a run that is due.
 const SCHEDULE: &str = "schedule";
 
 fn prefix() -> Path {
@@ -47,10 +47,10 @@ pub struct Replication {
 #[derive(Default)]
 pub(super) struct Inner {
     actions: BTreeMap<String, Action>,
-    /// Runs under way, those of actions that are gone included.
+    /// Runs in progress, those of removed actions included.
     running: usize,
     ending: bool,
-    /// Why results cannot be written down.
+    /// Why results cannot be recorded.
     problem: Option<String>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -74,7 +74,7 @@ impl Action {
 }
 
 impl Replication {
-    /// Reads the history, and takes away what a server that was killed has left. `program` is this
+    /// Reads the history, and removes what a server that was killed has left. `program` is this
     /// one.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Replication {
     pub fn open(state: PathBuf, program: PathBuf, clock: Arc<dyn Clock>) -> io::Result<Arc<Self>> {
         let history = History::open(Arc::new(Folder::new(&state)))?;
         let kit = Kit { program, state };
-        // What is left there keeps nobody from being served.
+        // What is left there does not prevent the start of the server.
         if let Err(e) = kit.prepare() {
             base::warning!("replication", "files left by runs cannot be removed: {e}");
         }
@@ -183,7 +183,7 @@ impl Replication {
         }
     }
 
-    /// Starts a run of an action that has none under way.
+    /// Starts a run of an action that has none in progress.
     fn begin(self: &Arc<Self>, inner: &mut Inner, name: &str, by: &str) -> io::Result<()> {
         let Some(action) = inner.actions.get_mut(name) else { return Ok(()) };
         let run = Arc::new(Run::new(by, self.now()));
@@ -220,7 +220,7 @@ impl Replication {
         self.changed.notify_all();
     }
 
-    /// Notes whether results can be written down.
+    /// Notes whether results can be recorded.
     fn keep(&self, inner: &mut Inner, kept: io::Result<()>) {
         inner.problem = kept.err().map(|e| {
             base::warning!("replication", "results cannot be recorded: {e}");
@@ -228,7 +228,8 @@ impl Replication {
         });
     }
 
-    /// Takes a configuration that was checked. What is configured as before goes on as it stands.
+    /// Applies a configuration that was checked. Actions with an unchanged schedule retain their
+    /// state.
     fn take(
         &self,
         document: &Document,
@@ -279,7 +280,7 @@ impl Replication {
         results.first().map(|newest| newest.when)
     }
 
-    /// Starts a run because somebody wants it.
+    /// Starts a run on behalf of a user.
     fn started(self: &Arc<Self>, path: &Path, name: &str, who: &Who) -> Result<Json, Problem> {
         let mut inner = self.inner();
         let action = inner.actions.get(name).ok_or_else(|| gone(path))?;

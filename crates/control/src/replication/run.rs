@@ -22,16 +22,16 @@ use super::served::Served;
 
 /// Below the state directory: what runs need, and which machines have shown which keys.
 const FOLDER: &str = "replication";
-/// Nobody else may see what is in it.
+/// Mode of folders: access for the owner only.
 const OWN: u32 = 0o700;
 /// Folders of runs, each with a number behind it.
 const RUN: &str = "run-";
-/// Exit code of `dsync`: done but for what was told as failed.
+/// Exit code of `dsync`: done except for the reported failures.
 const PARTIAL: i32 = 3;
 /// Names of files that clients are uploading (`serve/files/upload.rs`), as a pattern.
 const UPLOADS: &str = ".plimsoll-upload-*";
-/// How often a run begins again whose connection breaks, within half a minute: an appliance that is
-/// started anew is there then. What takes longer is for the next run.
+/// Retries of a run after a broken connection, within half a minute: enough for an appliance that
+/// restarts. A longer interruption is left to the next run.
 const RETRY: [&str; 2] = ["--retry", "5"];
 /// Options that hold for each contact. Files are named as they are called from the folder of the
 /// run, since the name of the state directory may have spaces.
@@ -51,7 +51,7 @@ pub type End = (Outcome, String);
 
 /// A run, from its start to its end.
 pub struct Run {
-    /// Who started it.
+    /// What started it: `schedule`, or a user.
     pub by: String,
     /// When, seconds since the epoch.
     pub began: u64,
@@ -70,7 +70,7 @@ struct Inner {
 }
 
 impl Kit {
-    /// Takes away what runs of a server that was killed have left.
+    /// Removes what runs of a server that was killed have left.
     ///
     /// # Errors
     /// The disk refuses.
@@ -102,8 +102,8 @@ impl Kit {
     }
 }
 
-/// Makes a folder that is not there yet. Its owner and mode are on disk before anybody relies on
-/// it: who is not root could not use it otherwise when the power was cut in between.
+/// Creates a folder if it does not exist. Its owner and mode are on disk before it is used: after a
+/// power cut in between, a server that does not run as root could not use it otherwise.
 fn make_folder(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(OWN).create(path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -186,7 +186,7 @@ impl Run {
         let destination = Side::open(&plan.destination, served, &kit.state, true)?;
         let folder = kit.folder().map_err(here)?;
         let sides = [&source, &destination];
-        // The run asks the table of opens about each file, as a client does.
+        // The run checks each file in the table of opens, as a client does.
         let guard = (served.guard)().map_err(here)?;
         let command = command(kit, plan, secrets, &folder, sides, guard.as_raw_fd())?;
         let (mut child, said) = self.start(command).map_err(here)?;
@@ -197,8 +197,8 @@ impl Run {
             .stdout
             .take()
             .map(|out| progress::lines(out, |line| self.inner().progress.take(line)));
-        // What it says is read to its end before it is waited for, and it ends when it has nothing
-        // to say any more, or its reader has failed.
+        // The output is read to its end before the process is waited for, and ends when the process
+        // closes it or its reader has failed.
         if let Some(Err(_)) = told {
             self.inner().kill();
         }
@@ -222,7 +222,7 @@ impl Run {
             errors.and_then(|errors| progress::tail(errors).ok()).unwrap_or_default()
         });
         if said.is_err() {
-            // Nobody would read what it says: it must not go on without.
+            // Its standard error would not be read: it must not continue without a reader.
             self.inner().kill();
         }
         Ok((child, said))
@@ -272,7 +272,7 @@ impl Run {
     }
 }
 
-/// The thread that reads what a run says of itself.
+/// The thread that reads the standard error of a run.
 type OutputReader = std::thread::JoinHandle<String>;
 
 impl Inner {
@@ -427,8 +427,8 @@ fn credentials(plan: &Plan, secrets: &Secrets, folder: &Folder) -> io::Result<St
             rsh += " -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=../known_hosts";
         }
     }
-    // Neither an agent nor the files of the user that the server runs as: what is configured alone
-    // says who the server is there.
+    // Neither an agent nor the files of the server's user: the server authenticates with the
+    // configured credentials only.
     rsh += " -o GlobalKnownHostsFile=none -o IdentityAgent=none -o IdentitiesOnly=yes";
     match &secrets.key {
         Some(key) => {

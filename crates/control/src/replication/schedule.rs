@@ -9,10 +9,10 @@ const DAY: i64 = 86_400;
 /// When runs begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schedule {
-    /// When somebody starts them.
+    /// When a user starts them.
     Off,
-    /// Whenever the time since the epoch is a multiple of so many seconds: every hour is at the
-    /// full hour, whenever the server was started.
+    /// Whenever the time since the epoch is a multiple of this number of seconds: every hour is at
+    /// the full hour, whenever the server was started.
     Every(u64),
     /// Each day at this minute since midnight, as clocks here show it.
     Daily(u16),

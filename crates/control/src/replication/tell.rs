@@ -41,7 +41,7 @@ fn progress(run: &Run) -> State {
     told
 }
 
-/// What came of its runs, the newest first.
+/// The results of its runs, the newest first.
 pub fn results(records: &[Record]) -> State {
     let recent = records.iter().take(REPLICATION_SHOWN).map(Record::sentence);
     let mut told = vec![("recent", Value::texts(recent))];

@@ -1,5 +1,5 @@
-//! Replication without its transfers: when it is due, what a place can be, what a run tells, what
-//! is kept of it, and what its place in the tree refuses.
+//! Replication without its transfers: its schedule, the validity of places, the events of a run,
+//! its history, and the checks of its node in the tree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -315,7 +315,7 @@ impl Scene {
             exports: Vec::new(),
             access: Vec::new(),
         };
-        // No program of these tests asks about a file.
+        // No program of these tests uses the table of opens.
         let guard = || Ok(UnixStream::pair()?.0.into());
         let shares = Box::new(move || vec![share.clone()]);
         all.start(&tree, Served { shares, guard: Box::new(guard) }).unwrap();
@@ -339,7 +339,7 @@ impl Scene {
         told.into_iter().find(|(known, _)| *known == property).map(|(_, value)| value).unwrap()
     }
 
-    /// Waits until an action has so many results.
+    /// Waits until an action has `count` results.
     fn results(&self, name: &str, count: usize) -> Vec<Record> {
         let mut inner = self.all.inner();
         while self.all.history.of(name).len() < count {
@@ -385,7 +385,7 @@ fn an_action_is_between_here_and_elsewhere() {
 
 #[test]
 fn what_is_due_is_started_once_and_leaves_nothing_but_its_result() {
-    // No ssh is started: what runs says that all is well.
+    // No ssh is started: `/bin/true` exits with success.
     let scene = Scene::new("/bin/true");
     fs::create_dir(scene.scratch.path().join("share/from")).unwrap();
     let secrets = json!({"schedule": "every", "every": 900, "password": "not-to-be-seen"});

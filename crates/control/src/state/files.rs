@@ -51,7 +51,7 @@ pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StateError> {
     }
 }
 
-/// What is kept of a secret that nobody could guess: BLAKE3 of it. Passwords need more, see
+/// The stored form of a secret with enough entropy: its BLAKE3 hash. Passwords need more, see
 /// [`accounts`](crate::accounts).
 pub type Digest = [u8; 32];
 

@@ -37,8 +37,8 @@ impl Keys {
         })
     }
 
-    /// A number of this state directory, which stays and says nothing about its secrets. Whoever
-    /// copies a directory must not use both at once.
+    /// A number of this state directory, which stays and reveals nothing about its secrets. After
+    /// copying a directory, both must not be used at once.
     pub fn number(&self) -> u64 {
         let hash =
             blake3::derive_key("plimsoll 2026 number of a state directory", &self.handle_secret);

@@ -59,7 +59,7 @@ pub fn default_dir() -> PathBuf {
 }
 
 /// The folders in which this user's commands look for servers: its own registry, and the service's
-/// for root, who may use any server's socket.
+/// for root, which may use the socket of any server.
 pub fn default_dirs() -> Vec<PathBuf> {
     let mut dirs = vec![default_dir()];
     if effective_uid() == 0 {

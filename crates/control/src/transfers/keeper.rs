@@ -90,18 +90,18 @@ impl Transfers {
         Ok(())
     }
 
-    /// Writes what there is, and no more after it.
+    /// Writes the queued records, and none after them.
     pub fn end(&self) {
         lock(&self.queue).ending = true;
         self.arrived.notify_all();
         if let Some(writer) = lock(&self.writer).take() {
-            // A panic was told when it happened.
+            // A panic was reported when it happened.
             let _ = writer.join();
         }
         self.write_out();
     }
 
-    /// Whether transfers are written down, and how many bytes are kept.
+    /// Sets whether transfers are recorded, and how many bytes are retained.
     pub fn set(&self, on: bool, kept_bytes: u64) {
         self.on.store(on, Relaxed);
         let files = kept_bytes.div_ceil(TRANSFER_LOG_FILE_BYTES).max(1);
@@ -114,7 +114,8 @@ impl Transfers {
         }
     }
 
-    /// How many were written down since the start, and how many were not because there was no room.
+    /// How many were recorded since the start, and how many were dropped because the queue was
+    /// full.
     pub fn counts(&self) -> (u64, u64) {
         (self.written.load(Relaxed), self.dropped.load(Relaxed))
     }
@@ -140,7 +141,7 @@ impl Transfers {
             if ending {
                 return self.write_out();
             }
-            // Those that come meanwhile need wake nobody, and go with one write.
+            // Later transfers need not wake the thread, and are written in one batch.
             std::thread::sleep(TRANSFER_LOG_GATHER);
             self.write_out();
         }
@@ -220,7 +221,7 @@ impl Transfers {
             let name = if n == 0 { FILE.to_owned() } else { format!("{FILE}.{n}") };
             let Some(content) = self.disk.read(&name)? else { break };
             for line in content.rsplit(|byte| *byte == b'\n') {
-                // A torn line says nothing.
+                // A torn line is skipped.
                 let Ok(record) = serde_json::from_slice::<Record>(line) else { continue };
                 if found.len() >= wanted.limit {
                     return Ok(found);

@@ -26,7 +26,7 @@ const OUTCOMES: Kind = Kind::Choice(&[
     (Outcome::Refused.name(), "refused before the start"),
 ]);
 
-/// What is written down of each transfer is in `docs/formats/transfers.md`.
+/// The fields of each transfer are in `docs/formats/transfers.md`.
 pub static TRANSFERS: Context = Context::new(
     "transfers",
     "Transfers",

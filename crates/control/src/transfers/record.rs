@@ -26,9 +26,9 @@ pub struct Record {
     pub share: String,
     /// The file in it, as the client named it; [`escape`] has its form.
     pub path: String,
-    /// Who.
+    /// The user.
     pub user: String,
-    /// From which address.
+    /// The address of the client.
     pub client: String,
     /// Bytes of the file that were moved.
     pub bytes: u64,
@@ -42,7 +42,7 @@ pub struct Record {
     /// Why it is not complete.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// `TLSv1.3`, `SSH-2.0`; empty in the clear.
+    /// `TLSv1.3`, `SSH-2.0`; empty without encryption.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub security: String,
     /// The cipher, by the name that it has there.
@@ -183,7 +183,7 @@ impl Record {
     }
 }
 
-/// `Sat Nov 21 22:50:11 2026` of a time of ours; the time itself if it is none.
+/// `Sat Nov 21 22:50:11 2026` for a time in our format; other texts unchanged.
 fn ctime(time: &str) -> String {
     let shown = || {
         let number = |from: usize, to: usize| time.get(from..to)?.parse::<i64>().ok();

@@ -1,4 +1,4 @@
-//! What answers for the log of transfers in the tree.
+//! The handler of the log of transfers in the tree.
 
 use std::collections::BTreeMap;
 

@@ -160,7 +160,7 @@ fn what_has_just_ended_is_found_by_each_condition() {
 #[test]
 fn a_queue_that_is_full_drops_and_counts() {
     let (log, hub) = open(&MemoryDisk::default());
-    // Nobody writes: the thread was not started.
+    // Nothing is written: the thread was not started.
     for _ in 0..TRANSFER_LOG_QUEUE_MAX + 3 {
         log.ended(ended(b"/box/f"));
     }

@@ -1,4 +1,4 @@
-//! Which records of the log are asked for.
+//! A query of the log's records.
 
 use base::clock::NS_PER_S;
 
@@ -23,7 +23,7 @@ pub struct Wanted {
     pub client: Option<String>,
     /// On this share.
     pub share: Option<String>,
-    /// The newest so many.
+    /// The maximum number of records, the newest ones.
     pub limit: usize,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Sieve<'a> {
         Self { wanted, since: text(wanted.since), until: text(wanted.until) }
     }
 
-    /// Whether the record is asked for.
+    /// Whether the record matches.
     pub(super) fn takes(&self, record: &Record) -> bool {
         let is = |want: &Option<String>, has: &str| want.as_ref().is_none_or(|want| want == has);
         let Wanted { protocol, direction, outcome, user, client, share, .. } = self.wanted;

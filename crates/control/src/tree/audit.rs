@@ -1,6 +1,6 @@
-//! The audit log: who did what, when, from where, with the values before and after. One JSON object
-//! a line, in `STATE/audit.log`; it is added to and never changed, and flushed before a change is
-//! acknowledged.
+//! The audit log: the user, time, source and action of each change, with the values before and
+//! after. One JSON object a line, in `STATE/audit.log`; it is added to and never changed, and
+//! flushed before a change is acknowledged.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +41,7 @@ pub struct Record {
     /// The revision of the configuration that it made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
-    /// What else is to be said.
+    /// Further details.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
 }
@@ -64,7 +64,7 @@ impl Record {
     }
 }
 
-/// Which records are asked for.
+/// A query of records.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     /// From this second on.
@@ -73,7 +73,7 @@ pub struct AuditFilter {
     pub to: Option<u64>,
     /// About this node or one below it.
     pub path: Option<String>,
-    /// The newest so many.
+    /// The maximum number of records, the newest ones.
     pub limit: usize,
 }
 
@@ -150,7 +150,7 @@ impl Audit {
             let name = if n == 0 { FILE.to_owned() } else { format!("{FILE}.{n}") };
             let Some(content) = self.disk.read(&name)? else { break };
             for line in content.rsplit(|byte| *byte == b'\n') {
-                // A torn line says nothing.
+                // A torn line is skipped.
                 let Ok(record) = serde_json::from_slice::<Record>(line) else { continue };
                 if wanted.fits(&record) {
                     found.push(record);

@@ -1,5 +1,5 @@
-//! What a transaction asks for, and its effect on a draft of the configuration, checked against the
-//! declarations. Nothing here touches what is in force.
+//! The request of a transaction, and its effect on a draft of the configuration, checked against
+//! the declarations. The current configuration is not touched here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ use super::{Problem, Secrets, json};
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// The revision that the caller has seen: what somebody else has changed since is not changed
-    /// again unseen.
+    /// The revision that the caller has seen: properties that were changed by others since then are
+    /// refused.
     #[serde(default)]
     pub revision: Option<u64>,
-    /// Only find out whether it would do.
+    /// Only check whether it is valid.
     #[serde(default)]
     pub dry_run: bool,
-    /// What the caller says about it.
+    /// A comment for the audit log and the revision.
     #[serde(default)]
     pub comment: String,
     /// In this order.
@@ -42,7 +42,7 @@ pub enum Change {
         /// The value; a text is read as people write values.
         value: Json,
     },
-    /// Take the value away again: the default or the inherited one is in force.
+    /// Remove the value: the default or the inherited one takes effect.
     Unset {
         /// The node.
         unset: String,
@@ -74,7 +74,7 @@ pub enum Change {
     },
 }
 
-/// A change as it is sent: one of the first five says what it is and names the node.
+/// A change as it is sent: one of the first five fields determines its kind and names the node.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -367,7 +367,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// A node that is there, in the configuration or in this run.
+    /// An existing node, in the configuration or in this run.
     fn there(&self, path: &Path) -> Result<base::node::Place, Problem> {
         there(&self.document, self.running, path)
     }
@@ -448,10 +448,10 @@ pub fn parse(text: &str) -> Result<Path, Problem> {
     })
 }
 
-/// A node that is there, in the configuration or in this run.
+/// An existing node, in the configuration or in this run.
 ///
 /// # Errors
-/// Where the path ends, and what is there instead.
+/// Where the path ends, and what exists there.
 pub fn there(
     document: &Document,
     running: &dyn Running,
@@ -489,7 +489,7 @@ pub fn there(
     Ok(place)
 }
 
-/// Names below a node; not so many that nobody reads them.
+/// Names below a node, limited to a readable number.
 fn names(
     document: &Document,
     running: &dyn Running,
@@ -555,7 +555,8 @@ pub fn parameters(
     Ok(values)
 }
 
-/// What the declarations say of a whole configuration: enough is set, and not too much is there.
+/// Checks a whole configuration against the declarations: all required properties are set, and no
+/// node has too many items.
 pub fn complete(document: &Document) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, _) in document.nodes() {

@@ -66,14 +66,14 @@ impl Document {
         self.nodes.get(path)?.get(property)
     }
 
-    /// The value in force: what was set here, is inherited, or is the default; `None` if there is
+    /// The effective value: set here, inherited, or the default; `None` if there is
     /// none, or no such property.
     pub fn value(&self, path: &Path, property: &str) -> Option<Value> {
         let declared = self.place(path)?.context.property(property)?;
         self.resolve(path, declared).0
     }
 
-    /// The value in force and where it comes from.
+    /// The effective value and its source.
     pub fn resolve(&self, path: &Path, property: &Property) -> (Option<Value>, Source) {
         if let Some(value) = self.set_value(path, property.name) {
             return (Some(value.clone()), Source::Set);
@@ -95,23 +95,23 @@ impl Document {
         (None, Source::Default)
     }
 
-    /// A switch in force; `false` if there is none.
+    /// The effective value of a switch; `false` if there is none.
     pub fn bool(&self, path: &Path, property: &str) -> bool {
         self.value(path, property).and_then(|value| value.as_bool()).unwrap_or(false)
     }
 
-    /// A number in force.
+    /// The effective value of a number.
     pub fn integer(&self, path: &Path, property: &str) -> Option<i64> {
         self.value(path, property)?.as_integer()
     }
 
-    /// A text in force; an empty one is none.
+    /// The effective value of a text; an empty one is none.
     pub fn text(&self, path: &Path, property: &str) -> Option<String> {
         let text = self.value(path, property)?.as_text()?.to_owned();
         (!text.is_empty()).then_some(text)
     }
 
-    /// The texts of a list in force.
+    /// The effective texts of a list.
     pub fn texts(&self, path: &Path, property: &str) -> Vec<String> {
         let value = self.value(path, property);
         let texts = value.as_ref().map(Value::as_texts).unwrap_or_default();
@@ -202,7 +202,7 @@ impl Document {
         }
     }
 
-    /// Takes an item out with all below it; says how many items went.
+    /// Removes an item with all below it; returns the number of removed items.
     pub fn destroy(&mut self, path: &Path) -> usize {
         let before = self.nodes.len();
         self.nodes.retain(|at, _| !at.is_in(path));

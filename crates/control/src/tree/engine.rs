@@ -1,7 +1,7 @@
-//! The tree itself: what is in force, one transaction at a time.
+//! The tree itself: the current configuration, one transaction at a time.
 //!
-//! A transaction checks, applies, writes down, and only then answers. What a room refuses half-way
-//! is applied back; what the disk refuses, too.
+//! A transaction checks, applies, records, and only then reports success. If a room refuses it
+//! half-way, or the disk fails, it is rolled back.
 
 mod whole;
 
@@ -24,7 +24,7 @@ use super::viewer::{Everything, Viewer};
 use super::{Branch, Override, Problem, Secrets, Transition, Who, json, text};
 use whole::made;
 
-/// Changes that a slow listener may lag behind before it must look anew.
+/// Changes that a slow listener may lag behind before it must read the whole state again.
 const LISTENERS_LAG: usize = 64;
 
 /// Why the tree cannot be opened.
@@ -43,7 +43,7 @@ pub enum TreeError {
     },
 }
 
-/// What is in force.
+/// The current configuration.
 #[derive(Debug, Clone)]
 pub struct Current {
     /// The configuration.
@@ -70,13 +70,13 @@ pub struct Tree {
 /// What a transaction has done.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Done {
-    /// The revision in force now.
+    /// The current revision.
     pub revision: u64,
-    /// Who did it.
+    /// The user or program that made it.
     pub who: String,
     /// What is different now.
     pub changes: Vec<Shown>,
-    /// What is to be known about it.
+    /// Notes about it.
     pub notes: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ pub struct Shown {
     pub after: Json,
 }
 
-/// A transaction on its way.
+/// A transaction in progress.
 struct Proposal<'a> {
     document: Document,
     renamed: Vec<(Path, Path)>,
@@ -143,12 +143,12 @@ impl Tree {
         self.root
     }
 
-    /// What is in force.
+    /// The current configuration and its revision.
     pub fn current(&self) -> Current {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The configuration in force.
+    /// The current configuration.
     pub fn document(&self) -> Arc<Document> {
         self.current().document
     }
@@ -158,7 +158,7 @@ impl Tree {
         &self.secrets
     }
 
-    /// Who did what.
+    /// The audit log.
     pub fn audit(&self) -> &Audit {
         &self.audit
     }
@@ -182,7 +182,7 @@ impl Tree {
     /// Does a transaction. May block.
     ///
     /// # Errors
-    /// Nothing has changed then; says all that was found wrong.
+    /// Nothing has changed then; all problems are returned.
     pub fn commit(
         &self,
         request: &Request,
@@ -191,7 +191,7 @@ impl Tree {
     ) -> Result<Done, Vec<Problem>> {
         let mut store = self.lock();
         let document = Document::clone(&self.current().document);
-        // Before anything else is said about what is there.
+        // Before anything about existing nodes is revealed.
         for change in &request.changes {
             let path = change::parse(change.target()).map_err(one)?;
             self.permit(&path, viewer).map_err(one)?;
@@ -265,7 +265,7 @@ impl Tree {
         if let Some(why) = live.why_not(path, action, &viewer.rights()) {
             return Err(Problem::denied(path, &why));
         }
-        // Before it is done: what cannot be written down is not done.
+        // Before it is done: an action that cannot be recorded is not done.
         let record = Record {
             path: path.to_string(),
             after: json!({ "parameters": hidden(declared.parameters, &parameters) }),
@@ -277,7 +277,7 @@ impl Tree {
         live.act(path, action, &parameters, who)
     }
 
-    /// Who answers for a node: the branch with the longest prefix.
+    /// The branch of a node: the one with the longest prefix.
     pub(super) fn branch(&self, path: &Path) -> Option<&Branch> {
         let fitting = self.branches().iter().filter(|branch| path.is_in(&branch.prefix));
         fitting.max_by_key(|branch| branch.prefix.segments().len())
@@ -293,7 +293,8 @@ impl Tree {
         self.branches.get().map_or(&[], Vec::as_slice)
     }
 
-    /// As [`Self::permit`], but what only shows something is for all who may see the node.
+    /// As [`Self::permit`], but actions that only show something are permitted to all users that
+    /// may see the node.
     fn permit_action(&self, path: &Path, action: &str, viewer: &dyn Viewer) -> Result<(), Problem> {
         let context = self.root.find(path).ok().map(|place| place.context);
         let shows = |context: &&Context| context.action(action).is_some_and(|one| one.reads);
@@ -326,7 +327,7 @@ impl Tree {
         store.load(number).map_err(|e| Problem::server(&Path::root(), &chain(&e)))
     }
 
-    /// Refuses to change what somebody else has changed since the caller looked.
+    /// Refuses to change properties that were changed by others since the caller read them.
     fn unseen(&self, store: &Store, request: &Request) -> Result<(), Problem> {
         let Some(seen) = request.revision else { return Ok(()) };
         let Current { document, revision } = self.current();
@@ -423,12 +424,12 @@ impl Tree {
             base::warning!("configuration", "old secrets could not be deleted: {}", chain(&e));
         }
         done.revision = next.number;
-        // Nobody may be listening.
+        // There may be no listener.
         let _ = self.changes.send(Arc::new(done.clone()));
         Ok(done)
     }
 
-    /// Makes what is kept of new secrets, and has it on disk.
+    /// Makes the stored form of new secrets, and writes it to disk.
     fn seal(&self, proposal: &Proposal<'_>) -> Result<(), Problem> {
         let mut sealed = Vec::new();
         for (id, path, property, plain) in &proposal.secrets {
@@ -457,7 +458,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What the rooms that it concerns have to say about it.
+    /// The notes of the rooms that are affected.
     fn notes(&self, transition: &Transition<'_>, done: bool) -> Vec<String> {
         let differs = |branch: &&Branch| transition.old.differs_in(transition.new, &branch.prefix);
         let rooms = self.branches().iter().filter(differs);
@@ -487,13 +488,13 @@ impl Tree {
                 continue;
             }
             if let Err(problem) = room.apply(&back) {
-                // What was in force a moment ago is refused: people must know.
+                // The previous configuration is refused: this must be reported.
                 base::error!("configuration", "a change could not be rolled back: {problem}");
             }
         }
     }
 
-    /// Writes a transaction down: who did it, and then what is in force.
+    /// Records a transaction: first in the audit log, then as the current configuration.
     fn keep(
         &self,
         store: &mut Store,
@@ -584,7 +585,7 @@ fn forget_secrets(store: &Store, secrets: &Secrets) -> io::Result<()> {
     secrets.keep_only(&|id| used.contains(&id))
 }
 
-/// Refuses a change of a property that is for those who may change everything, by somebody else.
+/// Refuses a change of a guarded property by a user without the permission to change everything.
 fn guarded(transition: &Transition<'_>, one: &Difference) -> Result<(), Problem> {
     let Some(name) = &one.property else { return Ok(()) };
     let place = transition.new.place(&one.path).or_else(|| transition.old.place(&one.path));

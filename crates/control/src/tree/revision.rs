@@ -10,11 +10,11 @@ pub struct Revision {
     pub number: u64,
     /// When it was made, seconds since the epoch.
     pub when: u64,
-    /// Who made it.
+    /// The user or program that made it.
     pub who: String,
-    /// From where.
+    /// Its source.
     pub from: String,
-    /// What he says about it.
+    /// The comment of the user.
     pub comment: String,
     /// How many differences it has to the one before.
     pub changes: usize,

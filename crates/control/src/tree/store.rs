@@ -1,8 +1,8 @@
-//! The revisions of the configuration on disk: `STATE/configuration/NNNNNN.toml`, the highest is in
-//! force; `current.toml` points to it, for people.
+//! The revisions of the configuration on disk: `STATE/configuration/NNNNNN.toml`, the highest is
+//! current; `current.toml` points to it, for people.
 //!
-//! A revision is written aside, flushed, renamed, and its folder flushed, before anybody is told
-//! that it is in force. The few operations on files that this takes are a trait, so that a test can
+//! A revision is written to a temporary file, flushed, renamed, and its folder flushed, before
+//! success is reported. The few operations on files that this takes are a trait, so that a test can
 //! cut the power between any two of them.
 
 use std::fs::{self, DirBuilder, File};
@@ -29,11 +29,11 @@ pub trait Disk: Send + Sync {
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
     /// A file's content; `None` if it is not there.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
-    /// Makes a file with this content in place of one that is there.
+    /// Writes a file with this content; an existing one is replaced.
     fn write(&self, name: &str, content: &[u8]) -> io::Result<()>;
-    /// Adds to the end of a file, which is made if need be.
+    /// Appends to a file, which is created if necessary.
     fn append(&self, name: &str, content: &[u8]) -> io::Result<()>;
-    /// Has a file's content on disk.
+    /// Flushes the content of a file to disk.
     fn flush(&self, name: &str) -> io::Result<()>;
     /// Gives a file another name, in place of what had it.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
@@ -43,11 +43,11 @@ pub trait Disk: Send + Sync {
     fn flush_names(&self, name: &str) -> io::Result<()>;
     /// Makes a folder, if need be, and has its name on disk.
     fn make_folder(&self, name: &str) -> io::Result<()>;
-    /// Makes a name for a file beside it, in place of what had it.
+    /// Creates a symbolic link to a file in its folder; an existing one is replaced.
     fn point(&self, name: &str, to: &str) -> io::Result<()>;
 }
 
-/// The size of a log of lines, whose last line is ended if a power cut has torn it, so that the
+/// The size of a log of lines; a last line that a power cut has torn is terminated, so that the
 /// next one can be read.
 ///
 /// # Errors
@@ -113,7 +113,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Finds the revisions; with the one in force, if there is any.
+    /// Finds the revisions; returns the current one, if there is any.
     ///
     /// # Errors
     /// [`StoreError`]; an older revision is never taken in place of a damaged one.
@@ -181,21 +181,21 @@ impl Store {
         &self.numbers
     }
 
-    /// Writes the next revision; it is in force after a power cut once this has returned.
+    /// Writes the next revision; it is current after a power cut once this has returned.
     ///
     /// # Errors
-    /// The disk refuses; the revision before is in force then.
+    /// The disk refuses; the previous revision stays current.
     pub fn commit(&mut self, document: &Document, revision: &Revision) -> io::Result<()> {
         let name = file(revision.number);
         let text = text::write_revision(document, revision);
         if let Err(e) = write_whole(&*self.disk, &name, text.as_bytes()) {
-            // It may have its name already, and then would be in force at the next start.
+            // It may have its name already, and would be current at the next start.
             self.disk.remove(&name)?;
             self.disk.flush_names(&name)?;
             return Err(e);
         }
         self.numbers.push(revision.number);
-        // From here on nothing concerns what is in force.
+        // From here on the current revision is not affected.
         let base = name.rsplit('/').next().unwrap_or(&name);
         let _ = self.disk.point(CURRENT, base);
         while self.numbers.len() > CONFIGURATION_REVISIONS_MAX {

@@ -1,5 +1,5 @@
-//! The tree over declarations of the test's own, with rooms that note what they are told and a disk
-//! that can lose power.
+//! The tree over declarations of the test, with rooms that record their calls and a disk with
+//! simulated power cuts.
 
 mod audit;
 mod changes;

@@ -121,7 +121,7 @@ fn role(role: Role) -> &'static str {
 }
 
 /// Current state of a node. Down to `depth`, nodes stand in place of the names of children and
-/// items. May block: rooms are asked.
+/// items. May block: rooms are queried.
 ///
 /// # Errors
 /// It is not there, or may not be seen.
@@ -244,7 +244,7 @@ fn properties(tree: &Tree, document: &Document, path: &Path, context: &Context) 
     context.properties.iter().map(one).collect()
 }
 
-/// The value in force, its source, and the node that it is inherited from.
+/// The effective value, its source, and the node that it is inherited from.
 fn value(
     document: &Document,
     path: &Path,

@@ -1,8 +1,8 @@
-//! Who looks at the tree, and what of it that may see and change.
+//! The permissions of the caller on the tree.
 
 use crate::access::Rights;
 
-/// Who looks: whether a permission reaches, and if not, why.
+/// The permissions of a caller: whether they are sufficient, and if not, why.
 pub trait Viewer {
     /// Whether nodes of this scope may be seen.
     fn may_read(&self, scope: &str) -> bool;
@@ -12,7 +12,7 @@ pub trait Viewer {
     fn rights(&self) -> Rights;
 }
 
-/// Who may do everything: the program itself.
+/// The viewer with all permissions: the program itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Everything;
 

@@ -1,4 +1,4 @@
-//! Whose rights a signed-in user has.
+//! The identities of signed-in users.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn server() -> Cred {
     Cred { uid: 900, gid: 901, groups: vec![902] }
 }
 
-/// The identity of a user of this name, whose rights are those of `role` if it is built in.
+/// The identity of a user of this name, with the rights of `role` if it is built in.
 fn acting_with(name: &str, (kind, role): (Kind, &str), owner: Owner) -> Cred {
     let scratch = Scratch::new();
     let (passwd, group) = (scratch.path().join("passwd"), scratch.path().join("group"));
@@ -26,7 +26,7 @@ fn acting_with(name: &str, (kind, role): (Kind, &str), owner: Owner) -> Cred {
     cred(name, &user, &rights, &Machine::at(passwd, group), &server())
 }
 
-/// The same, of a user who may change everything if it is an administrator.
+/// The same, of a user that may change everything if it is an administrator.
 fn acting(name: &str, kind: Kind, owner: Owner) -> Cred {
     acting_with(name, (kind, "administrator"), owner)
 }

@@ -1,4 +1,5 @@
-//! Who is let in by the services that transfer files, as whom, and for how long.
+//! Sign-ins to the services that transfer files: the accepted users, their identities, and the
+//! duration.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -165,7 +166,7 @@ fn a_user_of_the_command_line_acts_as_the_server_and_stays() {
     assert!(users.stands(&person));
 }
 
-/// A role that no longer permits everything takes the server's identity from whoever is signed in.
+/// A signed-in user loses the server's identity with a role that no longer permits everything.
 #[test]
 fn the_servers_identity_ends_with_the_role() {
     let Scene { accounts, users, .. } = scene();

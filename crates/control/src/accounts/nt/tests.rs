@@ -1,4 +1,4 @@
-//! Both hashes go there and back in one secret.
+//! The round trip of both hashes through one secret.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Nobody grants what they do not have: who may change users, and not everything, makes nobody
-//! stronger than themselves, and does not touch those who are.
+//! Limits of granting: a user that may change users, but not everything, cannot grant more than its
+//! own rights, and cannot change users with more rights.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use crate::tree::{Document, Problem, Transition};
 /// What an item of this name may do, in one of two tables.
 type Strength<'a> = &'a dyn Fn(&Table, &str) -> Rights;
 
-/// What is wrong with a change for somebody with the rights of the transition. Users of the command
-/// line may do everything, whatever the configuration says of them.
+/// The problems of a change by a user with the rights of the transition. Users of the command line
+/// have all permissions, whatever is configured for them.
 pub(super) fn check(transition: &Transition<'_>, command_line: &[String]) -> Vec<Problem> {
     let Transition { old, new, secrets, rights, .. } = transition;
     if rights.are_all() {
@@ -45,7 +45,7 @@ pub(super) fn check(transition: &Transition<'_>, command_line: &[String]) -> Vec
     problems
 }
 
-/// Why somebody with these rights may not have the secret of a token made, if so.
+/// Why a user with these rights may not create the secret of a token, if so.
 pub(super) fn issue(table: &Table, token: &str, rights: &Rights) -> Option<String> {
     let role = &table.tokens.get(token)?.role;
     (!rights.cover(&table.rights(std::slice::from_ref(role)))).then(|| sentence(token))
@@ -68,7 +68,8 @@ fn changed(old: &Document, new: &Document, above: &Path) -> Vec<String> {
     names.into_iter().filter(|name| old.differs_in(new, &above.join(name))).collect()
 }
 
-/// What a user may do. Who acts as the superuser or as this server on files is as strong as can be.
+/// The rights of a user. A user with the identity of the superuser or of this server for file
+/// access has all.
 fn strength(user: &User, table: &Table) -> Rights {
     match user.kind {
         _ if is_superuser(&user.owner) => Rights::all(),

@@ -1,7 +1,8 @@
-//! The last administrator: a change after which nobody could sign in and administer is refused.
+//! The last administrator: a change after which no user could sign in and administer is refused.
 //!
 //! Users of the command line do not count, they are gone at the next start. The local socket needs
-//! no user, so a server on which nobody can sign in is not lost; only reached by who is at it.
+//! no user, so a server without users that can sign in is not lost; but it can only be reached from
+//! its machine.
 
 use base::node::{Path, Value};
 
@@ -9,7 +10,8 @@ use super::{table, users};
 use crate::accounts::{Kind, Table};
 use crate::tree::{Problem, Transition};
 
-/// What has to be as it is for a user to sign in and administer, beside his roles' permissions.
+/// The properties that a user needs to sign in and administer, in addition to the permissions of
+/// its roles.
 const NEEDED: [&str; 4] = ["enabled", "kind", "roles", "password"];
 
 /// Why the new configuration may not be: the old one has administrators, and it has none.
@@ -19,7 +21,7 @@ pub(super) fn check(transition: &Transition<'_>) -> Option<Problem> {
     let has_password = |name: &str| {
         // The number of a secret that this very transaction brings is known, its hash is not yet.
         let set = new.set_value(&users().join(name), "password").is_some();
-        // A file has no secrets: who is new by it gets his password after it.
+        // A file has no secrets: the password of a new user is set after its import.
         set || (*whole && !before.users.contains_key(name))
     };
     let had = |name: &&String| before.users[*name].password.is_some();
@@ -42,7 +44,7 @@ pub(super) fn check(transition: &Transition<'_>) -> Option<Problem> {
     })
 }
 
-/// Enabled administrators whose roles permit to change everything.
+/// Enabled administrators with roles that permit to change everything.
 fn administrators(table: &Table) -> impl Iterator<Item = &String> {
     let may = |roles: &[String]| table.rights(roles).are_all();
     let able = move |user: &crate::accounts::User| {

@@ -1,5 +1,5 @@
-//! Users, roles and tokens through the tree: what is refused, what is in force at once, what is
-//! kept, and who is signed out.
+//! Users, roles and tokens through the tree: what is refused, what takes effect at once, what is
+//! retained, and the users that are signed out.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -62,7 +62,7 @@ impl Server {
         self.tree.commit(&request, &who(), &Everything)
     }
 
-    /// As somebody with these permissions.
+    /// On behalf of a user with these permissions.
     fn change_as(&self, permissions: &[&str], changes: Json) -> Result<Done, Vec<Problem>> {
         let request: Request = serde_json::from_value(json!({ "changes": changes })).unwrap();
         self.tree.commit(&request, &who(), &Somebody(permissions))
@@ -95,7 +95,7 @@ impl Server {
     }
 }
 
-/// Who has these permissions.
+/// A viewer with these permissions.
 struct Somebody<'a>(&'a [&'a str]);
 
 impl Viewer for Somebody<'_> {
@@ -327,7 +327,7 @@ fn the_first_administrator_is_made() {
     first::make(&server.tree, "admin").unwrap_err();
 }
 
-/// An administrator who may do everything, or what `more` says.
+/// An administrator with all permissions.
 fn boss(server: &Server, name: &str) {
     let all = json!({
         "kind": "administrator", "roles": ["administrator"], "password": "correct horse"
@@ -359,7 +359,7 @@ fn the_last_administrator_stays_one() {
     server.change(json!([{ "rename": "/configuration/users/beatrix", "to": "bea" }])).unwrap();
     let other = json!([{ "set": bea, "property": "password", "value": "another horse" }]);
     server.change(other).unwrap();
-    // Without a password nobody can come in, so she is none.
+    // Without a password cleo cannot sign in, so she does not count as an administrator.
     let none = json!({ "kind": "administrator", "roles": ["administrator"] });
     server.create("users", "cleo", none).unwrap();
     server.change(refused[0].0.clone()).unwrap_err();
@@ -395,11 +395,11 @@ fn a_whole_configuration_brings_administrators_whose_passwords_follow() {
         .unwrap_err();
     let done = import(&there.replace("users/bea", "users/cleo")).unwrap();
     assert!(done.notes.iter().any(|note| note.contains("must be set again")), "{done:?}");
-    // Nobody can sign in now, and nothing gets worse: whatever is said, the local socket says it.
+    // No user can sign in now, so nothing gets worse: such changes come through the local socket.
     server.create("users", "dora", json!({})).unwrap();
 }
 
-/// What the one who changes users, in the tests of what can be granted, may do.
+/// The permissions of the user that changes users, in the tests of what can be granted.
 const KEEPER: [&str; 2] = ["users:change", "shares:change"];
 
 /// A server with roles, users and tokens that may do more than [`KEEPER`], as much, and less.

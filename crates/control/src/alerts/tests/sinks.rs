@@ -1,4 +1,4 @@
-//! A mail server and a web server that keep what they are told.
+//! A mail server and a web server that record the requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -30,12 +30,12 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// One in the clear.
+    /// One without encryption.
     pub fn start() -> Self {
         Self::serve(None)
     }
 
-    /// One with STARTTLS, and the folder with its authority in `ca`.
+    /// One with STARTTLS, and the folder with its CA in `ca`.
     pub fn secure() -> (Self, Scratch) {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let scratch = Scratch::new();
@@ -85,7 +85,7 @@ fn session(
     Ok(())
 }
 
-/// Talks until the end, or until TLS must begin.
+/// Serves a connection until its end, or until TLS must begin.
 fn talk(stream: impl Read + Write, mails: &Sender<Mail>, offers: bool) -> std::io::Result<bool> {
     let mut stream = BufReader::with_capacity(1, stream);
     let mut mail = Mail::default();

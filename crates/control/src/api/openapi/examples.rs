@@ -1,5 +1,6 @@
-//! What the OpenAPI document says of parameters, bodies and answers beyond their names: types, and
-//! examples that can be sent as they are. `tests/openapi.rs` sends every one to a real server.
+//! The description of parameters, bodies and responses in the OpenAPI document beyond their names:
+//! types, and examples that can be sent as they are. `tests/openapi.rs` sends every one to a real
+//! server.
 
 use axum::http::Method;
 use base::limits::{API_TOP_MAX, AUDIT_ROWS_MAX, NODE_DEPTH_MAX, TRANSFER_LOG_ROWS_MAX};
@@ -9,7 +10,7 @@ use vfs::transfers::{Direction, Outcome, Scheme};
 
 use crate::api::route::Route;
 
-/// A small configuration. It has an administrator, without whom none is taken.
+/// A small configuration. It has an administrator, without which it is refused.
 const CONFIGURATION: &str = "format = 1
 
 [\"/configuration/services/nfs\"]
@@ -57,7 +58,7 @@ pub(super) fn parameter(path: &str, name: &str) -> (bool, Value, Option<Value>) 
         (_, "limit") => (number(0, Some(AUDIT_ROWS_MAX)), Some(json!(10))),
         (_, "top") => (number(1, Some(API_TOP_MAX)), Some(json!(5))),
         (_, "step") => (number(1, None), Some(json!(1))),
-        // Which one is in force differs from server to server.
+        // The current one differs from server to server.
         ("/configuration", "revision") => (number(0, None), None),
         (_, "revision") => (number(1, None), Some(json!(1))),
         ("/configuration/compare", "to") => (number(0, None), Some(json!(1))),

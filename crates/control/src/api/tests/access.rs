@@ -1,5 +1,5 @@
-//! Every route of the table with every role: who is not signed in gets 401, whose roles do not
-//! reach gets 403, everybody else gets to the handler.
+//! Every route of the table with every role: without a sign-in the response is 401, without the
+//! permission it is 403, otherwise the handler runs.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::api::routes::table;
 use crate::state::files::digest_hex;
 use crate::tree::audit::AuditFilter;
 
-/// A path of the route that a handler could be asked for.
+/// A path of the route that reaches its handler.
 fn path(route: &Route) -> String {
     let parts = route.path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
     format!("/api/v1{}", parts.collect::<Vec<_>>().join("/"))
@@ -36,7 +36,7 @@ fn roles() -> Vec<(String, Vec<Permission>)> {
     built_in.chain(single).collect()
 }
 
-/// What the table says should happen, worked out from permissions and not by the code under test.
+/// The expected result, derived from permissions and not from the code under test.
 fn reaches(permissions: &[Permission], needs: Needs) -> bool {
     let Needs::May(scope, level) = needs else { return true };
     may(permissions, scope, level)
@@ -174,7 +174,7 @@ async fn what_changes_something_needs_a_permission_to_change() {
         assert!(is_guarded(&route), "{} {}: {:?}", route.method, route.path, route.needs);
         assert!(!route.summary.is_empty() && !route.summary.ends_with('.'), "{}", route.path);
     }
-    // Routes as somebody might add them: each would be found.
+    // Routes that could be added by mistake: each is detected.
     let planted = [
         (Method::GET, Needs::Nothing),
         (Method::POST, Needs::Nothing),

@@ -1,4 +1,4 @@
-//! An appliance that answers with what it was asked.
+//! An appliance that records its calls and returns fixed values.
 
 use std::sync::{Arc, Mutex};
 
@@ -36,12 +36,12 @@ impl Fake {
         !self.engine.hub().collecting()
     }
 
-    /// Who has ended which client.
+    /// The last client that was expired, and by which user.
     pub fn expired(&self) -> Option<String> {
         self.expired.lock().unwrap().clone()
     }
 
-    /// Who has released which lock.
+    /// The last lock that was released, and by which user.
     pub fn released(&self) -> Option<String> {
         self.released.lock().unwrap().clone()
     }
@@ -118,7 +118,7 @@ impl NfsState for Fake {
 
 /// The one lock that there is.
 pub const LOCK: &str = "0f3c2a11-7be4";
-/// One that is there when it is looked for, and cannot be ended.
+/// A lock that is found and cannot be released.
 pub const STUCK: &str = "0f3c2a11-ffff";
 
 impl DavState for Fake {

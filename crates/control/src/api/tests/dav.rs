@@ -1,4 +1,4 @@
-//! Locks of WebDAV through the router: shapes, unknown ids, who may release one.
+//! Locks of WebDAV through the router: structure, unknown ids, the permission for releases.
 
 use super::appliance::{LOCK, STUCK};
 use super::*;

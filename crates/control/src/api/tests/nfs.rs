@@ -1,4 +1,4 @@
-//! NFS clients through the router: shapes, unknown ids, who may end one.
+//! NFS clients through the router: structure, unknown ids, the permission for expiring one.
 
 use super::appliance::CLIENT;
 use super::*;

@@ -148,7 +148,8 @@ async fn a_name_of_another_site_that_leads_here_is_told_so() {
         assert_eq!(status, StatusCode::MISDIRECTED_REQUEST, "{path}");
         assert!(why.contains(FOREIGN), "{why}");
     }
-    // A program with a token calls the server what it likes, and so does who is on the machine.
+    // A program with a token may use any name for the server, and so may a process on the same
+    // machine.
     let bearer = Request::get("/api/v1/status").header(HOST, FOREIGN);
     let bearer = bearer.header(AUTHORIZATION, format!("Bearer {TOKEN}"));
     assert_eq!(server.send(bearer, Body::empty()).await.status(), StatusCode::OK);

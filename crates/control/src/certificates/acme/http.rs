@@ -16,7 +16,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Where distributions keep the authorities that a machine trusts; the first that is there counts.
+/// Where distributions store the trusted CAs; the first existing file is used.
 const TRUSTED: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
@@ -39,7 +39,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Trusts these authorities (PEM), or those that the machine trusts.
+    /// Trusts these CAs (PEM), or those that the machine trusts.
     ///
     /// # Errors
     /// There are none, or TLS is not available.
@@ -120,7 +120,7 @@ async fn ask(
     request.headers_mut().insert(HOST, value);
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     *request.uri_mut() = path.parse().map_err(|_| wrong())?;
-    // What the connection has to say comes with the answer.
+    // Errors of the connection are returned with the response.
     let driven = tokio::spawn(connection);
     let answer = async {
         let answer = sender.send_request(request).await.map_err(|e| broken(&e))?;

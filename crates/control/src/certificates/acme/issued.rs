@@ -1,5 +1,5 @@
-//! What authorities have given: `STATE/certificates/NAME.json` (0600), with the account at the
-//! authority and the private key. It is in no configuration and no export, and can be had again.
+//! Certificates issued by CAs: `STATE/certificates/NAME.json` (0600), with the account at the CA
+//! and the private key. They are in no configuration and no export, and can be issued again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::Acme;
 /// One of them.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Issued {
-    /// The authority that the account is at.
+    /// The CA of the account.
     pub directory: String,
     /// The account, with its key.
     pub account: Option<Json>,
@@ -62,9 +62,9 @@ impl Folder {
         write_atomic(&self.file(name), &text, 0o600)
     }
 
-    /// One goes on under another name. None is none.
+    /// Renames a certificate. A missing one is no error.
     pub fn rename(&self, from: &str, to: &str) {
-        // What is not there is asked for again.
+        // A missing certificate is ordered again.
         let _ = fs::rename(self.file(from), self.file(to));
     }
 
@@ -87,7 +87,7 @@ impl Folder {
 }
 
 impl Issued {
-    /// Whether this is what is asked for.
+    /// Whether this is for the configured order.
     pub fn is_for(&self, acme: &Acme) -> bool {
         self.chain.is_some() && self.directory == acme.directory && self.domains == acme.domains
     }

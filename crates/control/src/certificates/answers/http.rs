@@ -1,5 +1,5 @@
-//! The listener that proves names over HTTP (RFC 8555 §8.3): it answers for tokens that an order
-//! has put there, and knows nothing else. It listens only while an order needs it.
+//! The listener that proves names over HTTP (RFC 8555 §8.3): it responds for the tokens of current
+//! orders, and to nothing else. It listens only while an order needs it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::Answers;
 use crate::listen::places::ConnectionLimits;
 
-/// Where an authority looks (RFC 8555 §8.3).
+/// The path that a CA requests (RFC 8555 §8.3).
 const WHERE: &str = "GET /.well-known/acme-challenge/";
 /// Pause after a refused accept: without descriptors, trying at once would only burn a core.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Listens on `at`, for as long as the future that comes out of it is polled.
 ///
 /// # Errors
-/// The address cannot be had.
+/// The address is not available.
 pub async fn serve(
     at: SocketAddr,
     answers: Arc<Answers>,
@@ -39,7 +39,7 @@ pub async fn serve(
             let answers = answers.clone();
             tokio::spawn(async move {
                 let whole = one(stream, &answers);
-                // Whoever is slower is no authority; one that went away needs no answer.
+                // A slower client is not a CA; a client that has disconnected needs no response.
                 tokio::select! {
                     _ = tokio::time::timeout(ADMIN_HANDSHAKE_TIMEOUT, whole) => {}
                     () = place.revoked() => {}

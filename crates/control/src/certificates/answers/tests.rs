@@ -1,4 +1,4 @@
-//! Proofs: how an authority asks for them, and that they go with their order.
+//! Challenge responses: the requests of a CA, and the removal of the response with its order.
 
 use std::net::Ipv4Addr;
 use std::net::SocketAddr;

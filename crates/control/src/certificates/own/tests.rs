@@ -23,7 +23,7 @@ fn open(scratch: &Scratch, more: &[&str], now: u64) -> Own {
     Own::open(scratch.path(), &names(more), now, false).unwrap()
 }
 
-/// Whether a client that trusts `authority` takes `chain` for `name` at `now`.
+/// Whether a client that trusts `authority` accepts `chain` for `name` at `now`.
 fn trusts(authority: &str, chain: &str, name: &str, now: u64) -> Result<(), rustls::Error> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
@@ -66,7 +66,7 @@ fn renewed_it_is_of_the_same_authority_which_clients_trust() {
     trusts(&authority, &second.identity.certificate_pem, "nas", later + 100 * DAY).unwrap();
     let fresh = Own::open(scratch.path(), &names(&[]), later, true).unwrap();
     assert!(fresh.identity != second.identity && fresh.authority == second.authority);
-    // A clock that was set back: what begins in the future is no use to anybody.
+    // A clock that was set back: a certificate that becomes valid in the future is of no use.
     let back = open(&scratch, &[], NOW - 400 * DAY);
     assert!(back.facts.begins < NOW - 400 * DAY);
 }

@@ -1,4 +1,4 @@
-//! Chains and keys: in order, belonging together, and what is told of those that are not.
+//! Chains and keys: in order, belonging together, and the errors for others.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ED25519,
@@ -6,10 +6,10 @@ use rcgen::{
 
 use super::*;
 
-/// Who signs certificates for tests.
+/// The CA of certificates for tests.
 pub type Authority = CertifiedIssuer<'static, KeyPair>;
 
-/// A new authority.
+/// A new CA.
 pub fn authority(name: &str) -> Authority {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -13,7 +13,7 @@ use crate::cli::pending::{Before, Change, Pending};
 use crate::cli::place::Place;
 use crate::cli::{show, value};
 
-/// What the server says to changes.
+/// The response to changes.
 #[derive(Debug, Deserialize)]
 pub(super) struct Answered {
     #[serde(default)]
@@ -24,7 +24,7 @@ pub(super) struct Answered {
     notes: Vec<String>,
 }
 
-/// Conflict: somebody was faster, or something has to be confirmed.
+/// Conflict: the configuration has changed meanwhile, or a confirmation is required.
 const CONFLICT: u16 = 409;
 
 impl Shell {
@@ -231,7 +231,7 @@ impl Shell {
         self.keep(&at.parent(), pending, passing, &[]).inspect_err(|_| self.place = stays)
     }
 
-    /// Tells what goes, and asks.
+    /// Shows what is destroyed, and asks for confirmation.
     fn may_destroy(&mut self, at: &Place) -> Result<bool, CliError> {
         let alone = Change::Destroy { at: at.clone(), confirm: false };
         let asked = self.pending.clone().with(alone);
@@ -446,7 +446,7 @@ pub(super) fn hint(property: &Property) -> String {
     }
 }
 
-/// A list with elements added or taken away.
+/// A list with elements added or removed.
 fn changed_list(
     property: &Property,
     sign: &str,

@@ -100,7 +100,7 @@ impl Shell {
     }
 }
 
-/// A node as `show` says it in JSON.
+/// A node as `show` prints it in JSON.
 fn as_json(context: &Context, node: &Node) -> Json {
     let properties: Map<String, Json> = node
         .properties

@@ -31,14 +31,14 @@ pub enum Verb {
     Audit,
 }
 
-/// How a command is said.
+/// The syntax of a command.
 #[derive(Debug)]
 pub struct Line {
     /// Which.
     pub verb: Verb,
     /// Its name.
     pub name: &'static str,
-    /// What can be said instead.
+    /// Its aliases.
     pub also: &'static [&'static str],
     /// Its arguments.
     pub arguments: &'static str,
@@ -65,7 +65,7 @@ const fn also(line: Line, also: &'static [&'static str]) -> Line {
     Line { also, ..line }
 }
 
-/// All commands, in the order in which `help` tells them.
+/// All commands, in the order of `help`.
 pub const VERBS: [Line; 25] = [
     line(Verb::Help, "help", "[WORD]", (0, 1), "list commands, or describe WORD"),
     line(Verb::Show, "show", "[PATH]", (0, 1), "show this context, or PATH, and its contents"),
@@ -152,14 +152,14 @@ impl Verb {
         self.line().map_or((0, MANY), |line| line.count)
     }
 
-    /// How it is said.
+    /// Its syntax.
     pub fn usage(self) -> String {
         self.line().map_or_else(String::new, Line::usage)
     }
 }
 
 impl Line {
-    /// How it is said.
+    /// Its syntax.
     pub fn usage(&self) -> String {
         format!("{} {}", self.name, self.arguments).trim_end().to_owned()
     }

@@ -1,11 +1,11 @@
-//! What `help` says.
+//! The text of `help`.
 
 use crate::cli::declared::{Action, Condition, Context, Items, Property};
 use crate::cli::place::Place;
 use crate::cli::shell::{VERBS, Verb};
 use crate::cli::value;
 
-/// What can be said at a place.
+/// The help of a context.
 pub fn help(place: &Place, context: &Context, item_of: Option<&Items>) -> String {
     let mut text = wrapped(&format!("{}: {}", context.title, context.help));
     text += &section("Contexts", context.children.iter().map(|c| (c.name.clone(), &c.help)));
@@ -25,7 +25,7 @@ pub fn help(place: &Place, context: &Context, item_of: Option<&Items>) -> String
     text + &section("Commands", verbs.iter().map(|(usage, help)| (usage.clone(), help)))
 }
 
-/// A noun after "a" or "an". `LUN` is spoken as a word, `API token` as letters.
+/// A noun after "a" or "an". `LUN` is pronounced as a word, `API token` as letters.
 fn with_article(noun: &str) -> String {
     let is_vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A']);
     format!("{} {noun}", if is_vowel { "an" } else { "a" })
@@ -73,7 +73,7 @@ fn wrapped(text: &str) -> String {
     lines + "\n"
 }
 
-/// A name, and its help broken into lines beside it.
+/// A name, and its help as wrapped lines in the second column.
 fn entry(name: &str, help: &str) -> String {
     let mut text = format!("  {name:<width$} ", width = LEFT - 3);
     let mut column = text.chars().count();
@@ -148,7 +148,7 @@ pub fn help_action(action: &Action) -> String {
     text
 }
 
-/// How an action is said.
+/// The syntax of an action.
 pub fn action_usage(action: &Action) -> String {
     let parameters = action.parameters.iter().map(|parameter| {
         let name = parameter.name.to_uppercase();

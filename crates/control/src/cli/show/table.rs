@@ -54,7 +54,7 @@ fn cell(name: &str, value: Option<&Json>) -> String {
     }
 }
 
-/// Earlier configurations, newest last as the server tells them.
+/// Earlier configurations, newest last, in the order of the server.
 pub fn history(list: &Json) -> String {
     objects(
         list,

@@ -1,5 +1,4 @@
-//! A server with a small tree, as far as the shell can tell: two services, projects with shares,
-//! users, sessions.
+//! A simulated server with a small tree: two services, projects with shares, users, sessions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

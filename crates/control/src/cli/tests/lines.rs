@@ -1,4 +1,4 @@
-//! Lines typed one after the other, what they say and what reaches the server.
+//! Lines typed one after the other, their output and the requests to the server.
 
 use serde_json::{Value as Json, json};
 
@@ -6,7 +6,7 @@ use super::fake::{Fake, shell};
 use crate::cli::shell::Answer;
 use crate::cli::{CliError, Shell};
 
-/// What a line says.
+/// The output of a line.
 fn say(shell: &mut Shell, line: &str) -> String {
     match shell.run(line) {
         Ok(Answer::Said(text)) => text,

@@ -198,7 +198,7 @@ fn what_goes_needs_no_changes_but_may_come_anew() {
     assert_eq!(pending.changes(), [destroy("/a/x")]);
     let anew = all([destroy("/a/x"), create("/a", "x")]);
     assert_eq!(anew.before(&at("/a/x")), Before::New);
-    // The old one still goes when the new one is given up.
+    // The old one is still destroyed when the new one is dropped.
     assert_eq!(anew.with(destroy("/a/x")).changes(), [destroy("/a/x")]);
 }
 

@@ -12,7 +12,7 @@ use crate::tree::viewer::{Everything, Viewer};
 use crate::tree::{Problem, Who, text};
 
 impl Tree {
-    /// Takes a whole configuration in place of the one in force.
+    /// Replaces the current configuration by a whole one.
     ///
     /// # Errors
     /// As [`Self::commit`].
@@ -79,7 +79,7 @@ impl Tree {
         self.transact(&mut store, proposal)
     }
 
-    /// Takes a branch as it was in the newest revision that `is_it` says yes to, or the empty
+    /// Takes a branch as it was in the newest revision for which `is_it` is true, or the empty
     /// configuration if none does; that makes a new revision. `false`: it is in neither.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl Tree {
         self.transact(&mut store, proposal).map(|_| true)
     }
 
-    /// A configuration in place of the one in force, with our secrets, not yet named.
+    /// A configuration that replaces the current one, with our secrets, not yet named.
     fn whole<'a>(&self, document: Document, who: &'a Who, viewer: &'a dyn Viewer) -> Proposal<'a> {
         let (document, notes) = self.with_our_secrets(document);
         Proposal {
@@ -161,7 +161,7 @@ impl Tree {
         Ok(old.differences(&new).iter().map(|one| shown(&new, one)).collect())
     }
 
-    /// Refuses to replace all by what was chosen when something else was in force.
+    /// Refuses to replace everything if another revision was current when the change was chosen.
     fn still(&self, seen: Option<u64>) -> Result<(), Problem> {
         let revision = self.current().revision;
         let Some(seen) = seen.filter(|seen| *seen != revision.number) else { return Ok(()) };
@@ -170,7 +170,8 @@ impl Tree {
         Err(Problem::conflict(&Path::root(), &sentence, hint))
     }
 
-    /// What an export left out is taken from what is in force; what is nowhere is told.
+    /// Secrets that an export omitted are taken from the current configuration; missing ones are
+    /// reported.
     fn with_our_secrets(&self, mut document: Document) -> (Document, Vec<String>) {
         let ours = self.document();
         let mut notes = Vec::new();

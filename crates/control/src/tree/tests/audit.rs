@@ -1,4 +1,4 @@
-//! The audit log: who, when, what before and after; it grows, turns over, and survives a torn line.
+//! The audit log: user, time, values before and after; it grows, rotates, and survives a torn line.
 
 use std::sync::Arc;
 

@@ -262,7 +262,7 @@ fn secrets_are_sealed_and_come_back_with_their_revision() {
     }
     assert!(!tree.export("nas").contains("sealed"));
 
-    // An import keeps the secret that is there, and says what it does not have.
+    // An import retains the existing secret, and reports the missing ones.
     let export = tree.export("nas");
     assert!(tree.import(&export, false, &who(), &Everything).unwrap().changes.is_empty());
     let other = super::tree();

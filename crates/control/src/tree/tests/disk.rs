@@ -1,5 +1,5 @@
-//! A disk in memory that notes every operation and can say what might be left of it if the power
-//! had gone before any of them.
+//! A disk in memory that records every operation and can produce each state that a power cut before
+//! any of them may leave.
 //!
 //! What was not flushed may be there in part or not at all: of a file's content since its last
 //! flush any beginning, of a folder's new names any beginning of their order.

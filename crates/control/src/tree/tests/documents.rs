@@ -1,4 +1,4 @@
-//! Documents: what is in force where, differences, and the way through a file and back.
+//! Documents: effective values, differences, and the round trip through a file.
 
 use base::node::Value;
 use base::random::{Random, SeededRandom};

@@ -1,4 +1,4 @@
-//! Rooms that note what they are told, and refuse what they are told to refuse.
+//! Rooms that record their calls, and refuse them when configured to.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::tree::{Apply, Branch, Document, Live, Override, Problem, Transition, Who};
 
-/// What the rooms have in force, and what they refuse.
+/// The current configuration of the rooms, and what they refuse.
 #[derive(Clone, Default)]
 pub struct Rooms(Arc<Mutex<Inner>>);
 
