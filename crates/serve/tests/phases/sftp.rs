@@ -98,12 +98,16 @@ fn sftp_has_a_delay_where_it_was_planted() {
     let count = bench.count("read");
     let (handle, len) = (HandleBytes(&file), SIZE as u32);
     let reads = [(); READS].map(|()| Request::Read(Read { handle, offset: 0, len }));
-    // Those that may wait are listed: the last one has arrived before the time passes.
+    // Those that may wait are listed: the last one has arrived before the time passes. None ends
+    // before that, as a server with replies that its client does not take reads no more requests.
     bench.block(true);
+    let held = bench.fs.hold("read");
     client.start_all(&reads).expect("sent");
     let begun = || bench.fs.reads.lock().unwrap().iter().filter(|offset| **offset == 0).count();
     let all = || (begun() == READS).then_some(());
     wait_for("the begin of all READs", PATIENCE, all);
+    drop(held);
+    bench.pool.wait_idle();
     Bench::pass(&bench.runtimes);
     for _ in 0..READS {
         assert_eq!(client.packet().expect("an answer").0, PacketType::DATA);
