@@ -44,7 +44,13 @@ impl ByteLimit {
 
     /// Takes bytes, if they are within the limit.
     pub fn try_take(&self, bytes: usize) -> bool {
-        let more = |now: usize| now.checked_add(bytes).filter(|sum| *sum <= self.max);
+        self.try_take_next_to(bytes, 0)
+    }
+
+    /// Takes bytes, if they are within the limit together with `others` that are not counted in it.
+    pub fn try_take_next_to(&self, bytes: usize, others: usize) -> bool {
+        let fits = |sum: &usize| sum.checked_add(others).is_some_and(|sum| sum <= self.max);
+        let more = |now: usize| now.checked_add(bytes).filter(fits);
         self.used.fetch_update(SeqCst, SeqCst, more).is_ok()
     }
 

@@ -46,6 +46,14 @@ fn full(max: usize) -> Arc<ByteLimit> {
 }
 
 #[test]
+fn bytes_next_to_others_are_taken_as_far_as_both_fit() {
+    let limit = ByteLimit::new(100);
+    assert!(!limit.try_take_next_to(60, 41) && limit.try_take_next_to(60, 40));
+    assert!(!limit.try_take_next_to(1, usize::MAX) && !limit.try_take_next_to(usize::MAX, 1));
+    assert_eq!(limit.used(), 60);
+}
+
+#[test]
 fn those_that_fit_are_woken_in_order_and_no_others() {
     let limit = full(100);
     let mut all = [60, 30, 30, 10].map(|bytes| Waiter::of(&limit, bytes));

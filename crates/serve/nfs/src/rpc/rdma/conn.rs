@@ -464,10 +464,12 @@ impl Conn {
         self.missing.reads = None;
         while let Some(call) = self.unread.pop_front() {
             let length = call.unread.as_ref().map_or(0, |layout| layout.length);
-            let missing = self.missing_to_read(length);
-            let back = if missing.is_none() { self.device.read(call)? } else { Some(call) };
-            if let Some(call) = back {
-                self.missing.reads = missing.or(Some(Missing::Registered(length)));
+            let back = match self.missing_to_read(length) {
+                Some(missing) => Some((call, missing)),
+                None => self.device.read(call, self.unregistered())?,
+            };
+            if let Some((call, missing)) = back {
+                self.missing.reads = Some(missing);
                 self.unread.push_front(call);
                 return Ok(false);
             }

@@ -249,25 +249,38 @@ impl Device {
         region.release()
     }
 
-    /// Reads what is missing of a call, which is then an [`Event::Whole`]. It comes back when
-    /// there is no room for it now.
+    /// Reads what is missing of a call, which is then an [`Event::Whole`]; the connection holds
+    /// `others` in addition to what is registered. It comes back with the limit that has no room
+    /// for it now.
     ///
     /// # Errors
     /// When the connection has ended.
-    pub(super) fn read(&mut self, mut call: Arrived) -> Result<Option<Arrived>, VerbsError> {
-        let Some(layout) = call.unread.take() else { return Ok(Some(call)) };
-        let mut buffer = self.engine.large.take(layout.length);
-        buffer.resize(layout.length, 0);
+    pub(super) fn read(
+        &mut self,
+        mut call: Arrived,
+        others: usize,
+    ) -> Result<Option<(Arrived, Missing)>, VerbsError> {
+        let Some(layout) = call.unread.take() else { return Ok(None) };
+        let length = layout.length;
+        // In one step: connections of other threads take their parts at the same time, and beyond
+        // the limit none would execute the calls that give their parts back.
+        if !self.shared.of_address.try_take_next_to(length, others) {
+            call.unread = Some(layout);
+            return Ok(Some((call, Missing::OfAddress(others + length))));
+        }
+        self.data_bytes += length;
+        let mut buffer = self.engine.large.take(length);
+        buffer.resize(length, 0);
         let mut region = match self.link.register(buffer, Purpose::ReadTarget) {
             Ok(region) => region,
             Err((buffer, VerbsError::NoRoom)) => {
+                self.give(length);
                 self.engine.large.give(buffer);
                 call.unread = Some(layout);
-                return Ok(Some(call));
+                return Ok(Some((call, Missing::Registered(length))));
             }
             Err((_, why)) => return Err(why),
         };
-        self.hold(region.len());
         layout.place(call.message(), &mut region);
         let pieces = pieces(&layout);
         let bytes = pieces.iter().map(|piece| piece.local.len()).sum();
