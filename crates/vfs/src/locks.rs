@@ -1,26 +1,26 @@
-//! The one table of opens, byte-range locks and leases, for all protocols.
+//! The table of opens, byte-range locks and leases, for all protocols.
 //!
 //! It is pure: no clock, no files, no protocol. A file is a [`FileKey`], a holder an [`Owner`].
 //! Nothing in it waits: a request that must wait leaves a continuation
-//! ([`LockTable::lock_or_wait`]), one that meets a delegation is refused ([`Refused::Recalling`])
-//! after its holder has been notified. Continuations and notices run on the thread that caused
-//! them, after the table's locks were let go; they must be short.
+//! ([`LockTable::lock_or_wait`]), one that conflicts with a delegation is refused
+//! ([`Refused::Recalling`]) after its holder has been notified. Continuations and notices run on
+//! the thread that caused them, after the table's locks have been released; they must be short.
 //!
 //! Opens with a deny mode bind other opens (NFSv4, SMB, NLM's SHARE) and, through
-//! [`LockTable::io_denied`], NFSv4's special stateids. NFSv3 has no OPEN: what it reads and writes
-//! is not bound by deny modes, as on every server. What is done to names is bound in all protocols
+//! [`LockTable::io_denied`], NFSv4's special stateids. NFSv3 has no OPEN: its reads and writes are
+//! not bound by deny modes, as on every server. Changes of names are bound in all protocols
 //! ([`names`]), and every change recalls delegations ([`leases`]), because [`crate::share`] wraps
-//! each share in both checks. `docs/protocols/locks.md` has the whole rule.
+//! each share in both checks. `docs/protocols/locks.md` has all rules.
 //!
-//! The table is cut into parts with a lock each. Whether there is any lease at all is one atomic
-//! number, so a share without delegations pays for none.
+//! The table is split into shards with a lock each. Whether there is any lease at all is one atomic
+//! number, so a share without delegations has no cost for them.
 //!
-//! [`kinds`]: words; [`ranges`]: locks of a file; [`leases`]: delegations and what recalls them;
-//! [`names`]: opens that keep the names of files; [`waits`]: blocking locks; [`continuation`]: how
-//! what waits is called; [`admin`]: looking at it and clearing up; [`grace`]: what waits for the
-//! end of the grace period, in all protocols; [`links`]: names by which files are open, and which
-//! of them are to be removed; [`parts`]: what one client and one address take of the limits;
-//! [`exclusive`]: files that no share shows.
+//! [`kinds`]: types; [`ranges`]: locks of a file; [`leases`]: delegations and what recalls them;
+//! [`names`]: opens that keep the names of files; [`waits`]: blocking locks; [`continuation`]:
+//! calls of continuations; [`admin`]: view and removal by an administrator; [`grace`]: requests
+//! that wait for the end of the grace period, in all protocols; [`links`]: names by which files are
+//! open, and which of them are to be removed; [`parts`]: what one client and one address take of
+//! the limits; [`exclusive`]: files that no share shows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ use parts::{Counted, Limit, PartOf};
 /// How a client of SMB opens a file.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenOptions<'a> {
-    /// The lease that it asks for, which is not in its way.
+    /// The lease that it requests, which does not conflict with it.
     pub lease: Option<&'a Owner>,
     /// It empties the file.
     pub overwrites: bool,
@@ -79,7 +79,7 @@ pub struct OpenOptions<'a> {
     pub removes: bool,
     /// It has waited already.
     pub again: bool,
-    /// It asks for no right but to look at the security descriptor.
+    /// It requests no right but to read the security descriptor.
     pub looks: bool,
 }
 
@@ -108,7 +108,7 @@ pub struct LockTable {
     notices: Arc<DirectoryNotices>,
 }
 
-/// How much there is of each.
+/// The number of each.
 #[derive(Default)]
 struct Counts {
     opens: AtomicU64,
@@ -148,7 +148,7 @@ impl Default for LockTable {
     }
 }
 
-/// The file's locks after a change: forgotten if there are none left.
+/// The file's locks after a change: its entry is removed if there are none left.
 fn tidy(files: &mut Files, key: FileKey) {
     if files.get(&key).is_some_and(FileLocks::is_empty) {
         files.remove(&key);
@@ -176,8 +176,8 @@ impl LockTable {
         self.recall_limit_ns.store(limit.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// How long an operation that meets a delegation and cannot be retried should wait: until after
-    /// it is revoked from a holder that is gone.
+    /// How long an operation that conflicts with a delegation and cannot be retried should wait:
+    /// until after it is revoked from a holder that is gone.
     pub fn recall_patience(&self) -> Duration {
         let limit = Duration::from_nanos(self.recall_limit_ns.load(Ordering::Relaxed));
         limit.max(LEASE_BREAK_TIME) + RECALL_PATIENCE
@@ -185,12 +185,13 @@ impl LockTable {
 
     // --- opens --------------------------------------------------------------------------------
 
-    /// Opens a file for an owner; what it has open already is added to. Gives what it has now.
+    /// Opens a file for an owner, in addition to what it has open already. Returns all that it has
+    /// now.
     ///
     /// # Errors
     /// [`Refused::Grace`] during the grace period, by [`grace::waits`]; [`Refused::Shared`] if
-    /// another owner's open is in the way; [`Refused::Recalling`] while another client's delegation
-    /// is; [`Refused::Full`].
+    /// another owner's open conflicts; [`Refused::Recalling`] while another client's delegation
+    /// does; [`Refused::Full`].
     pub fn open(&self, key: FileKey, owner: &Owner, want: Share) -> Result<Share, Refused> {
         if self.waits_for_grace(owner.client.protocol, GraceRequest::Open(want)) {
             return Err(Refused::Grace);
@@ -198,9 +199,9 @@ impl LockTable {
         self.enter(key, owner, want, (false, OpenOptions::default()))
     }
 
-    /// As [`Self::open`], also during the grace period: for what is reclaimed, was on disk, or is
-    /// of a file that was made since. Opens for reading that were granted meanwhile do not conflict
-    /// with it.
+    /// As [`Self::open`], also during the grace period: for opens that are reclaimed, were on disk,
+    /// or are of a file that was created since. Opens for reading that were granted meanwhile do
+    /// not conflict with it.
     ///
     /// # Errors
     /// As of [`Self::open`], but for the first.
@@ -253,8 +254,8 @@ impl LockTable {
             notices.extend(met.notices);
         }
         let outcome = if waits { Err(Refused::Recalling) } else { outcome };
-        // An open that looks at the security descriptor denies nothing, and leases are granted
-        // next to it without writing.
+        // An open that reads the security descriptor denies nothing, and leases are granted in
+        // addition to it, without writing.
         if let Ok(share) = outcome
             && (share != Share::default() || opening.looks)
         {
@@ -307,7 +308,7 @@ impl LockTable {
         Ok(want)
     }
 
-    /// Whether an owner may have so much more of something: in one file, and in all.
+    /// Whether an owner may have this many more of a kind: in one file, and in all.
     fn has_room<'a>(
         &self,
         owner: &Owner,
@@ -355,7 +356,7 @@ impl LockTable {
         }
     }
 
-    /// Leaves an owner with less than it has open.
+    /// Reduces what an owner has open.
     ///
     /// # Errors
     /// [`Refused::NotHeld`] if it does not have all of that open.
@@ -381,7 +382,7 @@ impl LockTable {
         let (owner, share) = file.opens.swap_remove(at);
         self.count_open(&owner, false);
         self.count_keeper(&owner, Some(share), None);
-        // It may have been in the way of an open that waits for a lease.
+        // An open that waits for a lease may have conflicted with it.
         let released = file.take_released();
         tidy(&mut files, key);
         drop(files);
@@ -450,7 +451,7 @@ impl LockTable {
             Some(held) => (Err(Refused::Locked(held.clone())), Vec::new()),
             None => self.set_free(file, owner, range, kind),
         };
-        // A lock that became a reader's lets others in.
+        // A lock that became a reader's admits others.
         let woken = if outcome.is_ok() { self.wake(file) } else { Vec::new() };
         tidy(&mut files, key);
         drop(files);
@@ -462,8 +463,8 @@ impl LockTable {
         outcome
     }
 
-    /// Locks bytes that are free, unless they may be locked under a lease of another client. In
-    /// one step with the look at the leases: one that is granted meanwhile would not be seen.
+    /// Locks bytes that are free, unless they may be locked under a lease of another client. The
+    /// leases are checked in the same step: one that is granted meanwhile would be missed.
     fn set_free(
         &self,
         file: &mut FileLocks,
@@ -484,10 +485,11 @@ impl LockTable {
         self.shard(key).get(&key)?.ranges.conflict(owner, range, kind).cloned()
     }
 
-    /// Unlocks bytes; those that are not locked are no mistake.
+    /// Unlocks bytes; bytes that are not locked are no error.
     ///
     /// # Errors
-    /// [`Refused::Full`] if a lock would have to be split and there is no room for both halves.
+    /// [`Refused::Full`] if a lock would have to be split and the limit does not permit both
+    /// halves.
     pub fn unlock(&self, key: FileKey, owner: &Owner, range: Range) -> Result<(), Refused> {
         let mut files = self.shard(key);
         let Some(file) = files.get_mut(&key) else { return Ok(()) };
@@ -514,8 +516,8 @@ impl LockTable {
         was_held
     }
 
-    /// Whether a lock is in the way of reading or writing, where locks are mandatory (SMB): costs
-    /// one atomic load while no lock is held.
+    /// Whether a lock conflicts with reading or writing, where locks are mandatory (SMB): costs one
+    /// atomic load while no lock is held.
     pub fn io_locked(&self, key: FileKey, owner: &Owner, range: Range, writes: bool) -> bool {
         if self.counts.locks.load(Ordering::Relaxed) == 0 {
             return false;
@@ -533,7 +535,7 @@ impl LockTable {
         self.shard(key).get(&key).is_some_and(|file| file.ranges.holds_any(owner))
     }
 
-    /// Changes an owner's locks within the limits, and keeps count.
+    /// Changes an owner's locks within the limits, and counts them.
     fn set(
         &self,
         file: &mut FileLocks,

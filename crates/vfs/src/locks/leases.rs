@@ -1,20 +1,20 @@
-//! Leases: delegations of NFSv4, leases and oplocks of SMB, and what makes their holders return
-//! them, all or a part.
+//! Leases: delegations of NFSv4, leases and oplocks of SMB, and their recalls and breaks, of all
+//! rights or a part.
 //!
 //! A lease is a set of rights to cache ([`Caching`]), of a holder; leases of SMB are shared by all
-//! opens with the same key. What an operation takes from the leases of others, and whether it waits
-//! for that, is in one table ([`Trigger`]).
+//! opens with the same key. One table ([`Trigger`]) defines what an operation breaks of the leases
+//! of others, and whether it waits for that.
 //!
 //! An operation that is about to change a file announces it ([`LockTable::changing`], one atomic
-//! addition), and only if there is a lease in the same slot asks whether one is in the way. A lease
+//! addition), and only if there is a lease in the same slot checks whether one conflicts. A lease
 //! is granted only if no change of that file is in progress: it counts itself first and looks for
-//! changes then, a change the other way round, so one of the two sees the other.
+//! changes then, a change does so in the opposite order, so one of the two sees the other.
 //!
 //! Changes are announced by a number of the file that its handle has
 //! ([`crate::fs::FileSystem::change_slot`]): the inode number would cost a look at the file.
 //!
-//! `breaks`: what is taken, acknowledged and waited for; `grant`; `outcomes`: what is counted of
-//! breaks; [`triggers`]: the table.
+//! `breaks`: breaks, their acknowledgements and waiters; `grant`; `outcomes`: statistics of breaks;
+//! [`triggers`]: the table.
 
 use core::net::IpAddr;
 use std::cell::Cell;
@@ -48,11 +48,11 @@ pub use triggers::Trigger;
 #[derive(Default)]
 pub(super) struct Leased {
     all: AtomicU32,
-    /// Those that keep back what is written.
+    /// Those that permit caching of writes.
     writers: AtomicU32,
 }
 
-/// Changes of the files of one number, on a cache line of its own.
+/// Changes of the files of one number, on a separate cache line.
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Slot {
@@ -83,9 +83,9 @@ impl Drop for Changing<'_> {
 enum Use {
     /// By opens that have met the leases, or as they are on disk.
     Opened,
-    /// For a holder that keeps back what it writes: there is no other lease.
+    /// For the holder of a lease for writing: there is no other lease.
     Exclusive,
-    /// Without opens (NFS): what others keep back must be there before it is seen.
+    /// Without opens (NFS): holders of leases for writing must write their data before it reads.
     Fresh,
 }
 
@@ -97,13 +97,13 @@ thread_local! {
 pub struct Using(Use);
 
 impl Using {
-    /// It changes a file for the holder of a lease that keeps back what it writes: the only lease,
-    /// which is not looked for.
+    /// It changes a file for the holder of a lease for writing: the only lease, which is not looked
+    /// for.
     pub fn exclusive() -> Self {
         Self(USE.replace(Use::Exclusive))
     }
 
-    /// It reads and looks without opens, as NFS does.
+    /// It reads data and attributes without opens, as NFS does.
     pub fn fresh() -> Self {
         Self(USE.replace(Use::Fresh))
     }
@@ -113,7 +113,7 @@ impl Using {
         USE.get() == Use::Exclusive
     }
 
-    /// Whether it must see what others keep back.
+    /// Whether it must see unflushed data of others.
     pub fn is_fresh() -> bool {
         USE.get() == Use::Fresh
     }
@@ -145,13 +145,13 @@ impl LockTable {
         Changing(&slot.changes)
     }
 
-    /// The back end has seen that a file was changed: delegations are recalled. What
-    /// the holder of one for writing writes is seen, too, a moment later.
+    /// The back end has seen that a file was changed: delegations are recalled. Writes of the
+    /// holder of a delegation for writing are seen, too, a moment later.
     pub fn changed_on_host(&self, key: FileKey) {
         if !self.has_leases() || self.is_own_echo(key) {
             return;
         }
-        // Leases of SMB do not see it: what their holders write is reported, too.
+        // This does not break leases of SMB: writes of their holders are reported, too.
         let _ = self.passes(key, None, Trigger::Attributes);
     }
 
@@ -172,12 +172,12 @@ impl LockTable {
         !self.has_leases() || self.passes(key, Some(client), Trigger::of_test(kind))
     }
 
-    /// What a client sees that looks at a file without an open: as it is stored, or as another one
-    /// has it that keeps back what it writes. That one is asked; if it does not answer in time, it
-    /// is recalled. What is new stays new for a caller that may not block.
+    /// The attributes for a client that reads them without an open: as stored, or as the holder of
+    /// a lease for writing has them. The holder is queried; if it does not reply in time, the lease
+    /// is recalled. New attributes stay new for a caller that may not block.
     ///
     /// # Errors
-    /// The holder has not answered, or not returned it.
+    /// The holder has not replied, or not returned the lease.
     pub fn look(&self, key: FileKey, may_block: bool) -> Result<Option<Unflushed>, Refused> {
         let client = ByClient::now();
         let files = self.shard(key);
@@ -204,7 +204,7 @@ impl LockTable {
         Changing(&self.names_changing)
     }
 
-    /// Whether there is any lease: only then [`Self::may`] has anything to say.
+    /// Whether there is any lease: only then [`Self::may`] can refuse.
     #[inline]
     pub fn has_leases(&self) -> bool {
         self.counts.leases.load(Ordering::SeqCst) > 0
@@ -216,7 +216,7 @@ impl LockTable {
         self.leased(slot).all.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether there is any lease for writing: only then a look can meet one.
+    /// Whether there is any lease for writing: only then a read can meet one.
     #[inline]
     pub fn has_write_leases(&self) -> bool {
         self.counts.write_leases.load(Ordering::Relaxed) > 0
@@ -233,12 +233,12 @@ impl LockTable {
         self.shard(key).get(&key).is_some_and(|file| file.writer().is_some())
     }
 
-    /// Whether no other client's lease is in the way of a change; those that are get recalled.
+    /// Whether no other client's lease conflicts with a change; those that do are recalled.
     pub fn may_change(&self, key: FileKey, by: Option<ClientKey>) -> bool {
         !self.has_leases() || self.passes(key, by, Trigger::Write)
     }
 
-    /// Whether no other client keeps back what it has written; if it does, it is recalled.
+    /// Whether no other client has a lease for writing; if one has, it is recalled.
     pub fn may_read(&self, key: FileKey, by: Option<ClientKey>) -> bool {
         !self.has_write_leases() || self.passes(key, by, Trigger::Read)
     }
@@ -261,8 +261,8 @@ impl LockTable {
         self.recount(lease);
     }
 
-    /// Counts what a lease lets its holder do now. One of nothing does not count: an open that was
-    /// refused a lease takes none from others.
+    /// Counts the rights that a lease gives its holder now. An empty one does not count: an open
+    /// that was refused a lease uses nothing of the limits.
     fn recount(&self, lease: &mut Lease) {
         let leased = self.leased(lease.slot);
         let now = (!lease.caching.is_none(), lease.caching.has(Caching::WRITE));
@@ -317,7 +317,7 @@ impl LockTable {
         Some((lease.caching, lease.is_breaking()))
     }
 
-    /// Whether a client of SMB caches handles of a file: it can be asked to close those that no
+    /// Whether a client of SMB caches handles of a file: it can be requested to close those that no
     /// program uses.
     pub fn caches_handles(&self, key: FileKey) -> bool {
         let caches = |lease: &Lease| lease.caching.has(Caching::HANDLE);
@@ -343,7 +343,7 @@ impl LockTable {
         }
     }
 
-    /// What opens and owners that end leave of the leases of a file: leases without any open end.
+    /// After the end of opens and owners of a file: leases without any open end.
     pub(super) fn clear_leases(
         &self,
         leases: &mut Vec<Lease>,
@@ -375,7 +375,7 @@ impl LockTable {
 pub struct LeaseView(Arc<AtomicU8>);
 
 impl LeaseView {
-    /// What its holder may do now.
+    /// What its holder may cache now.
     pub fn caching(&self) -> Caching {
         Caching::of_bits(self.0.load(Ordering::SeqCst).into())
     }

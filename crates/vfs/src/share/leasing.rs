@@ -1,19 +1,20 @@
-//! The one place where what is done to files recalls delegations and meets opens that keep names,
-//! whichever protocol does it.
+//! Recalls delegations before operations on files, and checks names that opens keep, for all
+//! protocols.
 //!
-//! A change that a delegation is in the way of is refused with [`Status::Busy`] (NFS3ERR_JUKEBOX,
-//! NFS4ERR_DELAY) after its holder was told; the caller comes again. Leases and oplocks of SMB are
-//! broken in the same place; which operation takes what, and waits, says [`crate::locks::Trigger`].
-//! While there is no lease on a file the cost is one atomic addition, and nothing is asked of the
-//! file system. For whom a thread acts it says with [`ByClient`](crate::locks::ByClient) or
-//! [`ByOwners`](crate::locks::ByOwners), how it uses files with [`Using`].
+//! A change that conflicts with a delegation is refused with [`Status::Busy`] (NFS3ERR_JUKEBOX,
+//! NFS4ERR_DELAY) after the recall has been sent to its holder; the caller retries. Leases and
+//! oplocks of SMB are broken here, too; [`crate::locks::Trigger`] defines what each operation
+//! breaks, and whether it waits. While there is no lease on a file the cost is one atomic addition,
+//! and the file system is not queried. A thread states the client for which it acts with
+//! [`ByClient`](crate::locks::ByClient) or [`ByOwners`](crate::locks::ByOwners), and how it uses
+//! files with [`Using`].
 //!
-//! While clients may reclaim, the names of files that were there before are not changed
-//! ([`crate::locks::grace`]): [`Status::Busy`], too. What a rename of any protocol does to names by
-//! which files are open is entered in the table ([`crate::locks::links`]).
+//! While clients may reclaim, the names of files that existed before are not changed
+//! ([`crate::locks::grace`]): [`Status::Busy`], too. Renames of names by which files are open are
+//! recorded in the table for all protocols ([`crate::locks::links`]).
 //!
-//! A name that somebody else's open keeps ([`crate::locks::names`]) is neither removed nor given to
-//! another file: [`Status::InUse`]. While there is no such open that costs one atomic load.
+//! A name that another client's open keeps ([`crate::locks::names`]) is neither removed nor given
+//! to another file: [`Status::InUse`]. While there is no such open that costs one atomic load.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ use crate::locks::{Changing, FileKey, LockTable, Trigger, Using};
 use crate::notice::Changes;
 use crate::status::Status;
 
-/// A tree whose changes recall delegations.
+/// A tree in which changes recall delegations.
 pub struct Leasing {
     inner: Arc<dyn FileSystem>,
     locks: Arc<LockTable>,
@@ -45,7 +46,7 @@ impl Leasing {
         Self { inner, locks }
     }
 
-    /// Before a change of a file: the announcement, to be held until the change was made.
+    /// Before a change of a file: the announcement, to be held until the change has been made.
     #[inline]
     fn changing(&self, cx: Context<'_>, file: &Handle, what: Trigger) -> Result<Changing<'_>> {
         let slot = self.inner.change_slot(file);
@@ -61,7 +62,7 @@ impl Leasing {
         if self.locks.may(file, what) { Ok(()) } else { Err(Status::Busy) }
     }
 
-    /// Before a look at a file without an open: others may keep back what they have written.
+    /// Before a file is read without an open: others may have data that they have not flushed.
     #[inline]
     fn looking(&self, cx: Context<'_>, file: &Handle, what: Trigger) -> Result<()> {
         if self.meets_writer(file) {
@@ -71,7 +72,7 @@ impl Leasing {
         }
     }
 
-    /// Whether a look without an open may meet what others keep back.
+    /// Whether a read without an open may meet unflushed data of other clients.
     #[inline]
     fn meets_writer(&self, file: &Handle) -> bool {
         self.locks.has_write_leases()
@@ -79,7 +80,8 @@ impl Leasing {
             && self.locks.is_written_back(self.inner.change_slot(file))
     }
 
-    /// The attributes of a file that another client may keep back a part of (RFC 8881 §10.4.3).
+    /// The attributes of a file that another client may have changed in its cache only (RFC 8881
+    /// §10.4.3).
     #[cold]
     fn attributes_of_writer(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
         let key = self.inner.file_key(cx, file)?;
@@ -98,8 +100,8 @@ impl Leasing {
         };
         let mut shown = stored;
         if theirs.is_new {
-            // The change attribute must be another one each time, and never a lower one after the
-            // delegation: so the times are those of the file from now on.
+            // The change attribute must differ each time, and must not be lower after the
+            // delegation: so the times of the file are set now.
             let server = Cred::root();
             let cx = Context { cred: &server, may_block: true };
             let now = SetAttr { mtime: SetTime::Now, ..SetAttr::default() };
@@ -110,7 +112,7 @@ impl Leasing {
         Ok(Attr { size: theirs.size, ..shown })
     }
 
-    /// What a name leads to now. If that cannot be told, the operation itself says what is wrong.
+    /// The current entry of a name. If it cannot be read, the operation itself reports the error.
     fn named(&self, cx: Context<'_>, (dir, name): (&Handle, &[u8])) -> Result<Option<Entry>> {
         match self.inner.lookup(cx, dir, name) {
             Ok((entry, _)) => Ok(Some(entry)),
@@ -119,7 +121,7 @@ impl Leasing {
         }
     }
 
-    /// Before a change of what a name leads to now.
+    /// Before a change of the file that a name refers to now.
     fn changing_named(&self, cx: Context<'_>, name: (&Handle, &[u8])) -> Result<Changing<'_>> {
         let changing = self.locks.names_changing();
         if self.locks.has_leases()
@@ -130,7 +132,7 @@ impl Leasing {
         Ok(changing)
     }
 
-    /// Before names go, or lead to something else: of what they lead to now.
+    /// Before names are removed or replaced: checks the files that they refer to now.
     fn renaming(&self, cx: Context<'_>, names: &[(&Handle, &[u8])]) -> Result<Changing<'_>> {
         let changing = self.locks.names_changing();
         let in_grace = self.locks.in_grace();
@@ -149,13 +151,13 @@ impl Leasing {
         Ok(changing)
     }
 
-    /// Refuses to change the names of a file that clients may reclaim. Clients of NFS come again;
-    /// for the others [`LockTable::when_grace_ends`] says when to.
+    /// Refuses to change the names of a file that clients may reclaim. Clients of NFS retry; for
+    /// the others [`LockTable::when_grace_ends`] has the end of the grace period.
     #[cold]
     fn check_grace(&self, cx: Context<'_>, file: &Handle) -> Result<()> {
         // Only GETATTR gives the time of birth.
         let kept = match self.inner.getattr(cx, file) {
-            // NFSv4 has asked itself: it has a status of its own for it (NFS4ERR_GRACE).
+            // NFSv4 has checked this before: it has a separate status for it (NFS4ERR_GRACE).
             Ok(attr) => self.locks.keeps_names_in_grace(&attr),
             Err(Status::WouldBlock) => return Err(Status::WouldBlock),
             Err(_) => false,
@@ -163,7 +165,7 @@ impl Leasing {
         if kept { Err(Status::Busy) } else { Ok(()) }
     }
 
-    /// After names in directories were changed, for clients that wait for that.
+    /// After changes of names in directories, for clients that wait for them.
     #[inline]
     fn notice_names(&self, cx: Context<'_>, dirs: &[&Handle]) {
         if self.locks.notices().is_wanted() {
@@ -183,8 +185,8 @@ impl Leasing {
         }
     }
 
-    /// The directories of a rename that concerns open files; `None` if it changes
-    /// nothing, or nothing is open by a name.
+    /// The directories of a rename that concerns open files; `None` if it changes nothing, or no
+    /// file is open by a name.
     fn followed(
         &self,
         cx: Context<'_>,
@@ -197,7 +199,7 @@ impl Leasing {
         match (self.inner.file_key(cx, from.0), self.inner.file_key(cx, to.0)) {
             (Ok(old), Ok(new)) => Ok(Some((old, new))),
             (Err(Status::WouldBlock), _) | (_, Err(Status::WouldBlock)) => Err(Status::WouldBlock),
-            // What is wrong is for the operation to say.
+            // The operation reports the error.
             _ => Ok(None),
         }
     }
@@ -281,7 +283,7 @@ impl FileSystem for Leasing {
         self.inner.commit(cx, file)
     }
     fn create(&self, cx: Context<'_>, dir: &Handle, name: &[u8], how: CreateHow) -> Change<Entry> {
-        // Only one that takes a file as it is may cut it short.
+        // Only one that accepts an existing file may truncate it.
         let cuts = matches!(how, CreateHow::Unchecked(SetAttr { size: Some(_), .. }));
         let _changing = if cuts { Some(self.changing_named(cx, (dir, name))?) } else { None };
         let done = self.inner.create(cx, dir, name, how)?;
@@ -324,7 +326,7 @@ impl FileSystem for Leasing {
         Ok(done)
     }
     fn rmdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()> {
-        // Nobody has a delegation on a directory.
+        // No client has a delegation on a directory.
         if self.locks.has_name_keepers()
             && let Some(entry) = self.named(cx, (dir, name))?
             && !self.locks.may_rename(FileKey::from(&entry.attr))
