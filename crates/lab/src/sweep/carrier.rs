@@ -16,7 +16,7 @@ pub enum Carrier {
     NfsRead,
     /// Sequential writes over NFSv3, one at a time on each connection.
     NfsWrite,
-    /// Whole files over FTP, to a receiver whose window is set.
+    /// Whole files over FTP, to a receiver with a fixed window.
     Ftp,
     /// The same with TLS.
     Ftps,
