@@ -1,8 +1,8 @@
-//! The floor: what the machine's own TCP and page cache cost without any protocol.
+//! The baseline: the cost of TCP and page cache of the machine without any protocol.
 //!
-//! A bare server takes requests of [`HEAD`] bytes and answers each with a megabyte from memory
-//! (send), or takes a megabyte, writes it into a file and answers with [`HEAD`] bytes (receive).
-//! It runs as a process of its own, so that its CPU time is its alone.
+//! A bare server receives requests of [`HEAD`] bytes and replies to each with a megabyte from
+//! memory (send), or receives a megabyte, writes it into a file and replies with [`HEAD`] bytes
+//! (receive). It runs as a separate process, so that its CPU time is measured alone.
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
@@ -15,17 +15,17 @@ use std::time::Duration;
 
 use base::clock::Deadline;
 
-/// Bytes of a request or an answer without data; about what an NFSv3 header takes.
+/// Bytes of a request or a reply without data; about the size of an NFSv3 header.
 pub const HEAD: usize = 128;
 /// Bytes of data with each operation.
 pub const BLOCK: usize = 1 << 20;
-/// Each stream writes over this many blocks again and again, as the NFS load does.
+/// Each stream overwrites this many blocks repeatedly, as the NFS load does.
 const FILE_BLOCKS: u64 = 64;
 
-/// Files that connections share out among themselves: one to each of the eight streams.
+/// Files that connections divide among themselves: one to each of the eight streams.
 const FILES: usize = 8;
 
-/// Which way the data go.
+/// Direction of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// From the server's memory to the client.
@@ -38,7 +38,7 @@ pub enum Way {
 pub struct Bare(pub Child);
 
 impl Bare {
-    /// Starts this program as such a server, which prints its port; where that is reached.
+    /// Starts this program as such a server, which prints its port; returns its address.
     ///
     /// # Errors
     /// When it does not start.
@@ -71,7 +71,7 @@ pub fn serve(way: Way, dir: &Path) -> io::Result<()> {
     println!("{}", listener.local_addr()?.port());
     io::stdout().flush()?;
     for (n, stream) in listener.incoming().enumerate() {
-        // The warm-up's files are used again: fresh pages cost many times what touched ones do.
+        // The warm-up's files are used again: fresh pages cost many times as much as touched ones.
         let (stream, path) = (stream?, dir.join(format!("bare.{}", n % FILES)));
         std::thread::spawn(move || match way {
             Way::Send => send_loop(stream),
@@ -102,7 +102,7 @@ fn receive_loop(mut stream: TcpStream, path: &Path) -> io::Result<()> {
 }
 
 /// Drives the bare server with `streams` connections of `depth` operations in flight for `time`.
-/// Returns how many bytes of data went across.
+/// Returns the number of bytes of data that were transferred.
 ///
 /// # Errors
 /// When a connection breaks.

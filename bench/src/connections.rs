@@ -25,7 +25,7 @@ const IN_FLIGHT: [u32; 4] = [65_536, 16_384, 1024, 128];
 const CONNECTIONS: [u32; 6] = [1, 8, 64, 128, 512, 1024];
 /// Bytes of all files together: in the page cache, and beyond the processor's own.
 const FILES: u64 = 256 << 20;
-/// The dearest row of a group may cost this many times the cheapest.
+/// The most expensive row of a group may cost this many times the cheapest.
 const GOAL: f64 = 1.3;
 
 /// One row: how many connections, and their figures.
@@ -141,7 +141,7 @@ impl Group<'_> {
     }
 }
 
-/// All rows in turn, round by round, so that what else the machine does concerns all of them.
+/// All rows in turn, round by round, so that other load of the machine affects all of them.
 fn in_turn<T>(
     rows: &mut [(u32, T)],
     load: &peers::Wanted<'_>,
@@ -162,12 +162,13 @@ fn in_turn<T>(
     Ok(measured)
 }
 
-/// What a row costs, µs for each operation.
+/// Cost of a row, µs for each operation.
 fn cost(row: &Row) -> f64 {
     median(&row.1.iter().map(|f| f.server_us_op).collect::<Vec<_>>())
 }
 
-/// Prints a group beside the bare server's; returns its dearest row to its cheapest.
+/// Prints a group next to the bare server's; returns the ratio of its most expensive row to its
+/// cheapest.
 fn print(label: &str, rows: &[Row], floor: &[Row]) -> f64 {
     let least = rows.iter().map(cost).fold(f64::INFINITY, f64::min);
     for row in rows {

@@ -1,8 +1,8 @@
-//! Files over a distance: dsync and what else people carry files with, in turn, from one network
+//! Files over a distance: dsync and other common programs for transfers, in turn, from one network
 //! namespace to another over `plimsoll bridge`, through sshd at the far end.
 //!
-//! - [`data`]: what is carried. [`link`]: the namespaces and the bridge. [`far`]: sshd.
-//! - [`leftovers`]: what is put away when a run is ended before its end.
+//! - [`data`]: the content. [`link`]: the namespaces and the bridge. [`far`]: sshd.
+//! - [`leftovers`]: cleanup after a run that ends early.
 //! - [`peers`]: the programs. [`turn`]: one turn. [`flow`]: its rate in between. [`table`],
 //!   [`chart`], [`record`]: the figures.
 
@@ -39,7 +39,8 @@ pub struct Wanted {
     /// Round trips, in milliseconds.
     #[arg(long, value_delimiter = ',', default_value = "0,2,10,20,100,200")]
     pub rtt: Vec<f64>,
-    /// What the link does beside: plain, encrypted (all that crosses it is sealed), loss (0.1 %).
+    /// What the link does in addition: plain, encrypted (all that crosses it is sealed), loss (0.1
+    /// %).
     #[arg(long, value_delimiter = ',', default_value = "plain,encrypted,loss")]
     pub link: Vec<String>,
     /// The link's rate, of whole IP packets.
@@ -54,27 +55,27 @@ pub struct Wanted {
     /// What is done: big, tree, change.
     #[arg(long, value_delimiter = ',', default_value = "big,tree,change")]
     pub jobs: Vec<String>,
-    /// Programs: dsync, rsync, rsync-x4 (several beside each other), scp, rclone.
+    /// Programs: dsync, rsync, rsync-x4 (several in parallel), scp, rclone.
     #[arg(long, value_delimiter = ',', default_value = "dsync,rsync,rsync-x4,scp,rclone")]
     pub peers: Vec<String>,
     /// Rounds; every round runs every program at every point.
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// Seconds after which a turn is given up.
+    /// Seconds after which a turn is abandoned.
     #[arg(long, default_value_t = 900)]
     pub most: u64,
-    /// How often a turn is measured that the bridge condemns each time.
+    /// How often a turn is repeated if the bridge condemns it each time.
     #[arg(long, default_value_t = 3)]
     pub attempts: usize,
-    /// A folder with Debian packages unpacked in it (`bench/unpack-peers`); what is not there is
-    /// looked for on the machine.
+    /// A folder with Debian packages unpacked in it (`bench/unpack-peers`); programs that it lacks
+    /// are looked for on the machine.
     #[arg(long)]
     pub unpacked: Option<PathBuf>,
-    /// Goes on with what the file of `--out` has of earlier runs on this machine with the same
-    /// settings, and measures what it does not have.
+    /// Continues with the figures in the file of `--out` of earlier runs on this machine with the
+    /// same settings, and measures the missing ones.
     #[arg(long)]
     pub go_on: bool,
-    /// Where the page with the charts goes.
+    /// Where the page with the charts is written.
     #[arg(long)]
     pub html: Option<PathBuf>,
 }
@@ -90,18 +91,19 @@ fn size(text: &str) -> Result<u64, String> {
     number.checked_shl(shift).filter(|size| size >> shift == number).ok_or("too large".to_owned())
 }
 
-/// A row of the table: point and job by their place in the lists, and program.
+/// A row of the table: point and job by their index in the lists, and program.
 type Row = (usize, Job, &'static str);
 
 /// Why there is no figure.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Gap {
     why: String,
-    /// The program was let run and not done in time, and so is not over a longer or worse link.
+    /// The program has been run and did not finish in time, so it is not run over a longer or worse
+    /// link.
     late: bool,
 }
 
-/// Everything that came of it.
+/// The results.
 struct Outcome {
     /// Those that are measured, and then those of earlier runs only.
     points: Vec<Point>,
@@ -110,7 +112,7 @@ struct Outcome {
     rows: BTreeMap<Row, Vec<Figure>>,
     /// Why a program has no figures there.
     gaps: BTreeMap<Row, Gap>,
-    /// Turns that were condemned and measured anew.
+    /// Turns that were condemned and measured again.
     condemned: usize,
     /// The link's rate in bits per second.
     rate: f64,
@@ -118,12 +120,12 @@ struct Outcome {
     bytes: BTreeMap<Job, u64>,
     /// Names and versions, in the order of the tables.
     programs: Vec<(&'static str, String)>,
-    /// What else is to be known: settings, versions, what the host took.
+    /// Further information: settings, versions, CPU time taken by the host.
     notes: Vec<(&'static str, String)>,
 }
 
 impl Outcome {
-    /// The places of all points as tables and charts have them: by link, then by round trip.
+    /// The order of all points in tables and charts: by link, then by round trip.
     fn in_order(&self) -> Vec<usize> {
         let mut all: Vec<_> = self.points.iter().enumerate().collect();
         all.sort_by(|(_, one), (_, other)| {
@@ -166,7 +168,7 @@ pub fn run(cli: &Cli, wanted: &Wanted) -> io::Result<()> {
         for n in 0..points {
             for job in &jobs {
                 turns((n, *job, round), (&scene, wanted.attempts), &peers, &mut outcome)?;
-                // All takes hours, and what came so far is worth having.
+                // A whole run takes hours, and its results so far are worth saving.
                 write(cli, wanted, &outcome)?;
             }
         }
@@ -212,7 +214,7 @@ fn prepared(
 /// All programs at a point, with a job; in each round another one is the first.
 ///
 /// # Errors
-/// The run was asked to end; what a program does wrong is a gap.
+/// The run was requested to end; a failure of a program is a gap.
 fn turns(
     (n, job, round): (usize, Job, usize),
     (scene, attempts): (&Scene, usize),
@@ -238,7 +240,7 @@ fn turns(
         let at =
             format!("{} ms, {}, {}, {}", point.rtt_ms, point.kind.name(), job.name(), peer.name);
         let figure = until_good((scene, attempts), (&point, peer, job), &mut outcome.condemned);
-        // How a turn went that was broken off does not matter.
+        // The outcome of an aborted turn does not matter.
         leftovers::ended()?;
         match figure {
             Ok(figure) => {
@@ -257,7 +259,8 @@ fn turns(
     Ok(())
 }
 
-/// What is not begun: the program was not done in time over a link that is no longer and no worse.
+/// Rows that are not started: the program did not finish in time over a link that is no longer and
+/// no worse.
 fn hopeless(outcome: &Outcome, (n, job, program): &Row) -> Option<Gap> {
     let here = outcome.points.get(*n)?;
     let better = |point: &Point| {
@@ -278,7 +281,7 @@ fn late(figure: &Figure) -> String {
     }
 }
 
-/// A turn that the bridge has not spoiled, or the last that it has.
+/// A turn that the bridge has not spoiled, or the last attempt.
 fn until_good(
     (scene, attempts): (&Scene, usize),
     (point, peer, job): (&Point, &Peer, Job),

@@ -1,7 +1,7 @@
-//! The floor of small operations over many connections: a server that takes requests of
-//! [`HEAD`](crate::bare::HEAD) bytes and answers each from memory, polling its connections from one
-//! thread for each core, one receive and one send for whatever has come. What it costs is the
-//! machine's own TCP and wake-ups.
+//! The baseline of small operations over many connections: a server that receives requests of
+//! [`HEAD`](crate::bare::HEAD) bytes and replies to each from memory, polling its connections from
+//! one thread for each core, one receive and one send for all bytes that have arrived. Its cost is
+//! that of the machine's TCP and wake-ups.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,11 +19,11 @@ use crate::poll::Poll;
 
 /// Threads of either side: the cores of the machine that figures are published for.
 const THREADS: usize = 2;
-/// Nothing for this long is a failure.
+/// Timeout without any data.
 const SILENCE: Duration = Duration::from_secs(10);
 /// How often a server's thread looks for new connections.
 const ACCEPT_EVERY: Duration = Duration::from_millis(20);
-/// Bytes taken in one receive.
+/// Bytes of one receive.
 const RECEIVE: usize = 128 << 10;
 
 /// Serves for ever; prints its port on the first line.
@@ -49,7 +49,7 @@ pub fn serve(answer: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// One thread of the server. A connection that ends is forgotten.
+/// One thread of the server. A connection that ends is dropped.
 fn echo(new: &Receiver<TcpStream>, answer: usize) -> io::Result<()> {
     let poll = Poll::new()?;
     let (mut sockets, mut ready) = (Vec::<Option<(TcpStream, usize)>>::new(), Vec::new());
@@ -74,7 +74,7 @@ fn echo(new: &Receiver<TcpStream>, answer: usize) -> io::Result<()> {
     }
 }
 
-/// The bare server in a process of its own, and connections to it.
+/// The bare server in a separate process, and connections to it.
 pub struct Echo {
     child: Bare,
     threads: Vec<Vec<TcpStream>>,
@@ -83,7 +83,7 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// `connections` of `depth` requests in flight, answers being `answer` bytes long.
+    /// `connections` of `depth` requests in flight, with replies of `answer` bytes.
     ///
     /// # Errors
     /// When it does not start.
@@ -140,15 +140,16 @@ fn drive_all(
 /// A connection of the client.
 struct Lane<'a> {
     socket: &'a TcpStream,
-    /// Bytes of an answer that has not come to its end.
+    /// Bytes of an incomplete reply.
     have: usize,
-    /// Bytes of requests that the socket had no room for.
+    /// Bytes of requests that did not fit the socket's buffer.
     owed: usize,
 }
 
 impl Lane<'_> {
-    /// Sends as much of what is owed as there is room for. The rest goes when answers have come:
-    /// who only sends until all is gone, and a server that does the same, wait for each other.
+    /// Sends as much of what is owed as fits the socket's buffer. The rest is sent after replies
+    /// have arrived: a client that only sends until all is sent, and a server that does the same,
+    /// deadlock.
     fn send(&mut self, requests: &[u8]) -> io::Result<()> {
         while self.owed > 0 {
             let part = requests.get(..self.owed).unwrap_or(requests);
@@ -161,7 +162,7 @@ impl Lane<'_> {
         Ok(())
     }
 
-    /// How many answers of this length one receive has completed.
+    /// How many replies of this length one receive has completed.
     fn receive(&mut self, input: &mut [u8], answer: usize) -> io::Result<usize> {
         match self.socket.read(input) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -175,7 +176,7 @@ impl Lane<'_> {
     }
 }
 
-/// Keeps `depth` requests in flight on each socket; how many were answered.
+/// Keeps `depth` requests in flight on each socket; returns the number of replies.
 fn drive(sockets: &[TcpStream], depth: u32, answer: usize, until: Deadline) -> io::Result<u64> {
     let poll = Poll::new()?;
     let depth = depth as usize;

@@ -1,10 +1,10 @@
 //! Whole files over FTP, FTPS, SFTP, HTTP and HTTPS: this server and today's servers in turn, with
 //! one client for all of them, so that only the server differs.
 //!
-//! - [`case`]: what is moved, how. [`tree`]: the files. [`transfer`]: one turn.
+//! - [`case`]: size, direction and protocol. [`tree`]: the files. [`transfer`]: one turn.
 //! - [`peers`], [`ours`]: how each is started. [`daemons`]: their configurations.
 //! - [`builds`]: two builds of this server in turn.
-//! - [`tools`]: the same by curl and OpenSSH's sftp. [`table`]: the figures, and what is lost.
+//! - [`tools`]: the same by curl and OpenSSH's sftp. [`table`]: the figures, and the rows lost.
 
 pub mod builds;
 mod case;
@@ -30,11 +30,11 @@ use peers::{Gap, Peer, Way};
 use transfer::Figure;
 use tree::Tree;
 
-/// Who signs in, at every server.
+/// The user that signs in, at every server.
 const USER: &str = "bench";
-/// With what.
+/// Its password.
 const PASSWORD: &str = "bench-password";
-/// Name of the server that is measured for, in tables.
+/// Name of the server under test, in tables.
 const OURS: &str = "plimsoll";
 
 /// What is run and how long.
@@ -43,7 +43,7 @@ pub struct Wanted {
     /// Rounds; every round runs every server on every case.
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// Only cases whose names hold this, as in `https download` or `x8`.
+    /// Only cases that have this in their names, as in `https download` or `x8`.
     #[arg(long, default_value = "")]
     pub only: String,
     /// MiB of the large files of a transfer, all streams together.
@@ -55,14 +55,14 @@ pub struct Wanted {
     /// Seconds after which no further small file is begun.
     #[arg(long, default_value_t = 1.5)]
     pub seconds: f64,
-    /// Fewer and smaller: to see whether it works; not for publishing.
+    /// Fewer and smaller: a test of the program; not for publishing.
     #[arg(long)]
     pub quick: bool,
-    /// Leaves the check with curl and OpenSSH's sftp out.
+    /// Omits the check with curl and OpenSSH's sftp.
     #[arg(long)]
     pub no_tools: bool,
-    /// A folder with the peers' Debian packages unpacked in it (`bench/unpack-peers`); what is not
-    /// there is looked for on the machine.
+    /// A folder with the peers' Debian packages unpacked in it (`bench/unpack-peers`); programs
+    /// that it lacks are looked for on the machine.
     #[arg(long)]
     pub peers: Option<PathBuf>,
 }
@@ -80,17 +80,17 @@ impl Wanted {
 /// Figures by case and server.
 type Table = BTreeMap<(usize, &'static str), Vec<Figure>>;
 
-/// Everything that came of it.
+/// The results.
 struct Outcome {
     cases: Vec<Case>,
     table: Table,
     gaps: Vec<Gap>,
-    /// What was agreed on, by protocol and server.
+    /// What was negotiated, by protocol and server.
     ciphers: BTreeMap<(Scheme, &'static str), String>,
     checks: Vec<tools::Check>,
 }
 
-/// Whether `ssh` has started this program to ask for the password; then it has its answer.
+/// Whether `ssh` has started this program as its askpass program; then it has the password.
 pub fn is_asked() -> bool {
     tools::answer()
 }
@@ -98,8 +98,7 @@ pub fn is_asked() -> bool {
 /// Runs and prints the comparison.
 ///
 /// # Errors
-/// When our own server does not start or does not do what it should; a peer that does not is a
-/// gap in the table.
+/// When Plimsoll does not start or fails; a peer that fails is a gap in the table.
 pub fn run(cli: &Cli, wanted: &Wanted) -> io::Result<()> {
     let wanted = &wanted.settled();
     let base = cli.scratch.join(format!("bench.{}", std::process::id()));
@@ -143,7 +142,7 @@ fn start(
     Ok((all, gaps))
 }
 
-/// All rounds of one case. In each the servers come in another order.
+/// All rounds of one case. In each the servers run in another order.
 fn turns(
     n: usize,
     wanted: &Wanted,
@@ -156,7 +155,7 @@ fn turns(
         peers.iter().filter_map(|peer| Some((peer, peer.way(&case)?))).collect();
     let mut lost = Vec::new();
     for (peer, way) in &servers {
-        // Everything that came and went is compared once; nothing of it is counted.
+        // All content of both directions is compared once; nothing of it is counted.
         if let Err(why) = transfer::warm_up(&case, tree, peer, way) {
             lost.push((peer.name, why));
         }

@@ -1,5 +1,5 @@
-//! A program's processes as one: started into a control group of their own, so that the CPU time of
-//! forked and long gone children counts to the microsecond; ended with it.
+//! A program's processes as one: started in a new control group, so that the CPU time of forked and
+//! ended children counts to the microsecond; ended with it.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,28 +12,28 @@ use base::clock::Deadline;
 use host::Root;
 use host::observe::family::Family;
 
-/// Goes into the group before it becomes the server.
+/// Enters the group before it becomes the server.
 const INTO_GROUP: &str = "[ -z \"$0\" ] || echo $$ >\"$0\"; exec \"$@\"";
-/// CPU time of a server that is only its clockwork, seconds in [`SETTLE_POLL`].
+/// CPU time of an idle server's timers, seconds in [`SETTLE_POLL`].
 const SETTLED_S: f64 = 100e-6;
-/// How often it is looked at meanwhile.
+/// Interval of the checks.
 const SETTLE_POLL: Duration = Duration::from_millis(5);
-/// How long it is waited for, at most.
+/// Time limit of the wait for an idle server.
 const SETTLE_MAX: Duration = Duration::from_millis(500);
-/// How long a server may take to end when asked.
+/// Time limit for a server to end on a request.
 const END_MAX: Duration = Duration::from_secs(10);
 
 /// Running processes of a server; end with the value.
 pub struct Group {
     child: Child,
-    /// Its folder in the second version of control groups; `None` where that cannot be had.
+    /// Its folder in cgroup v2; `None` where that is unavailable.
     folder: Option<PathBuf>,
 }
 
 static GROUPS: AtomicU32 = AtomicU32::new(0);
 
 impl Group {
-    /// Starts `command`; what it says goes to `log`, standard output to `out` if given.
+    /// Starts `command`; its messages are written to `log`, standard output to `out` if given.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -63,12 +63,12 @@ impl Group {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits for the end of what was started, at most so long; `None` when that has passed.
+    /// Waits for the end of the child, at most for this time; `None` when that has passed.
     ///
     /// # Errors
     /// When it cannot be waited for.
     pub fn wait(&mut self, most: Duration) -> io::Result<Option<ExitStatus>> {
-        // SAFETY: the child was not waited for yet, so its number is its own.
+        // SAFETY: the child was not waited for yet, so its number has not been reused.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, self.child.id(), 0) };
         let fd = libc::c_int::try_from(fd).map_err(io::Error::other)?;
         if fd < 0 {
@@ -115,7 +115,7 @@ impl Group {
         us.map(|us| us / 1e6).ok_or_else(|| io::Error::other("cpu.stat without usage_usec"))
     }
 
-    /// The same once the server has come to rest: what it does behind its last answer counts.
+    /// The same once the server is idle: its work after the last response counts.
     ///
     /// # Errors
     /// When the server is gone.
@@ -133,7 +133,7 @@ impl Group {
     }
 }
 
-/// The group of this process, in the second version of control groups.
+/// The group of this process, in cgroup v2.
 fn own() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/mounts").ok()?;
     let mut mounts = mounts.lines().map(|line| line.split(' '));
@@ -146,17 +146,17 @@ fn own() -> Option<PathBuf> {
     Some(Path::new(&mount).join(own))
 }
 
-/// What groups are called that a process of this number makes, without their own.
+/// Prefix of the names of the groups that a process of this number makes.
 fn name(process: u32) -> String {
     format!("bench-{process}-")
 }
 
-/// A new group below the own one.
+/// A new group below that of this process.
 fn folder() -> Option<PathBuf> {
     let number = GROUPS.fetch_add(1, Ordering::Relaxed);
     let folder = own()?.join(format!("{}{number}", name(std::process::id())));
     fs::create_dir(&folder).ok()?;
-    // Whoever may make a group may still not be let into it.
+    // Permission to make a group does not include permission to enter it.
     let usable = fs::OpenOptions::new().write(true).open(folder.join("cgroup.procs")).is_ok();
     if usable && folder.join("cpu.stat").exists() {
         return Some(folder);
@@ -165,7 +165,8 @@ fn folder() -> Option<PathBuf> {
     None
 }
 
-/// Ends what is in groups that a process of this number has made here, and takes them away.
+/// Ends the processes in groups that a process of this number has made here, and removes the
+/// groups.
 pub fn clear(process: u32) {
     let Some(groups) = own().and_then(|own| fs::read_dir(own).ok()) else { return };
     for group in groups.flatten() {
@@ -181,7 +182,7 @@ fn end_all(group: &Path) {
     let _ = fs::write(group.join("cgroup.kill"), "1");
 }
 
-/// Takes a group away once nobody is in it any more.
+/// Removes a group once it has no process any more.
 fn remove(group: &Path, end: &Deadline) {
     while fs::remove_dir(group).is_err() && !end.passed() {
         std::thread::sleep(SETTLE_POLL);
@@ -210,7 +211,7 @@ impl Drop for Group {
             std::thread::sleep(SETTLE_POLL);
         }
         if let Some(folder) = &self.folder {
-            // Children for a connection may be on their way out still.
+            // Children for a connection may still be ending.
             remove(folder, &end);
         }
     }

@@ -1,5 +1,5 @@
-//! Server CPU of a logical unit per command and per GB, beside tgt, the target in user space that
-//! people use today: both in turn in one run, by the lab's own initiator, with and without digests.
+//! Server CPU of a logical unit per command and per GB, compared with tgt, a target in user space
+//! in common use: both in turn in one run, by the lab's initiator, with and without digests.
 
 use std::fs;
 use std::io;
@@ -17,10 +17,10 @@ use crate::programs::{Program, Programs, made};
 use crate::servers::{Server, await_that, plimsoll_with};
 use crate::stats::median;
 
-/// First ports of the two servers; out of the way of everything usual.
+/// First ports of the two servers, outside of the usual ranges.
 const PLIMSOLL_OFFSET: u16 = 26_000;
 const TGT_PORT: u16 = 29_700;
-/// Number of tgt's own control socket.
+/// Number of tgt's control socket.
 const TGT_CONTROL: &str = "97";
 /// The standard port of iSCSI.
 const ISCSI_PORT: u16 = 3260;

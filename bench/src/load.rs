@@ -1,4 +1,4 @@
-//! One measured stretch of load: the lab's own driver on many connections, and the CPU time that
+//! One measured stretch of load: the lab's load client on many connections, and the CPU time that
 //! the server and this process used meanwhile.
 
 use std::io;
@@ -32,7 +32,7 @@ pub struct Case {
     pub depth: u32,
 }
 
-/// What a stretch of load came to.
+/// The results of a stretch of load.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Figure {
     /// Operations per second.
@@ -61,7 +61,7 @@ pub fn ready(url: &str, case: &Case) -> io::Result<Ready> {
     let target = Target::parse(url).map_err(io::Error::other)?;
     let mut drivers = Vec::new();
     for client in 0..case.connections {
-        // Data are not checked here: the C client that we compare with does not do so either.
+        // Data are not checked here: the C client that is compared does not do so either.
         let options = Options { bind: None, seed: 1, check_one_in: 0, slots: case.depth };
         let shape = Shape {
             kind: case.kind,
@@ -86,15 +86,15 @@ pub fn ready(url: &str, case: &Case) -> io::Result<Ready> {
 }
 
 impl Ready {
-    /// Drives all connections for `time`; `server` is the process whose CPU time counts.
+    /// Drives all connections for `time`, and measures the CPU time of the process `server`.
     ///
     /// # Errors
-    /// When a connection is lost or any operation fails: such a figure would mean nothing.
+    /// When a connection is lost or any operation fails: such a figure would be invalid.
     pub fn run(&mut self, server: u32, time: Duration) -> io::Result<Figure> {
         self.run_by(&|| cpu::of(server), time)
     }
 
-    /// As [`Ready::run`]; `used` tells the CPU time of the server so far, in seconds.
+    /// As [`Ready::run`]; `used` returns the CPU time of the server so far, in seconds.
     ///
     /// # Errors
     /// The same.

@@ -1,18 +1,18 @@
 //! `bench`: the published figures, each as ratios within one run on one machine.
 //!
-//! - `bench peers`: server CPU per operation and per GB, beside nfs-ganesha and the bare loops.
+//! - `bench peers`: server CPU per operation and per GB, compared with nfs-ganesha, bare loops.
 //! - `bench connections`: server CPU per operation with 1 to 1 024 connections at equal load.
-//! - `bench files`: whole files over FTP, FTPS, SFTP, HTTP and HTTPS, beside today's servers.
-//! - `bench iscsi`: server CPU of a logical unit per command and per GB, beside tgt.
-//! - `bench smb`: server CPU of SMB, beside Samba's smbd and our own NFSv4.1.
+//! - `bench files`: whole files over FTP, FTPS, SFTP, HTTP and HTTPS, compared with other servers.
+//! - `bench iscsi`: server CPU of a logical unit per command and per GB, compared with tgt.
+//! - `bench smb`: server CPU of SMB, compared with Samba's smbd and Plimsoll's NFSv4.1.
 //! - `bench distance`: dsync, rsync, scp and rclone over an emulated link, by its round trip.
-//! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
-//! - `bench paired`: sixteen rows on two builds of this server in turn: what a change costs.
-//! - `bench leases`: these rows next to 100,000 leases of SMB on other files; opens with a lease.
+//! - `bench analytics`: the cost of all breakdowns, switched on and off in turn.
+//! - `bench paired`: sixteen rows on two builds of this server in turn: the cost of a change.
+//! - `bench leases`: these rows with 100,000 leases of SMB on other files; opens with a lease.
 //! - `bench pool`: ten rows of NFS on a directory and on a subvolume of a pool in turn.
-//! - `bench generator`: the lab client's CPU per operation, beside a C load client if one is given.
+//! - `bench generator`: the lab client's CPU per operation, and that of a C load client if given.
 //!
-//! `bench/README.md` holds the figures and says how to repeat them.
+//! `bench/README.md` has the figures and the commands that repeat them.
 
 mod analytics;
 mod bare;
@@ -54,7 +54,7 @@ struct Cli {
     /// Directory for scratch shares; tmpfs, so that CPU and not a disk is measured.
     #[arg(long, default_value = "/dev/shm", global = true)]
     scratch: PathBuf,
-    /// Where the raw figures go, as JSON.
+    /// Where the raw figures are written, as JSON.
     #[arg(long, global = true)]
     out: Option<PathBuf>,
     #[command(subcommand)]
@@ -62,11 +62,11 @@ struct Cli {
 }
 
 impl Cli {
-    /// Does something with a scratch directory, which is removed after it.
+    /// Runs a task with a scratch directory, which is removed after it.
     fn in_scratch<T>(&self, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let base = self.scratch.join(format!("bench.{}", std::process::id()));
         let done = fs::create_dir_all(&base).and_then(|()| act(&base));
-        // The figures count, also if something of it stays.
+        // The figures count, even if files of it remain.
         let _ = fs::remove_dir_all(&base);
         done
     }
@@ -74,7 +74,7 @@ impl Cli {
 
 #[derive(Subcommand)]
 enum What {
-    /// Beside nfs-ganesha and the bare loops.
+    /// Compared with nfs-ganesha and the bare loops.
     Peers {
         /// Rounds; every round runs every server on every case.
         #[arg(long, default_value_t = 5)]
@@ -82,7 +82,7 @@ enum What {
         /// Seconds of each stretch.
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
-        /// Only cases whose names hold this, as in `READ 4K`.
+        /// Only cases that have this in their names, as in `READ 4K`.
         #[arg(long, default_value = "")]
         only: String,
     },
@@ -94,13 +94,13 @@ enum What {
         /// Seconds of each stretch.
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
-        /// Only rows whose names hold this, as in `v3 READ 4K 1024x1`.
+        /// Only rows that have this in their names, as in `v3 READ 4K 1024x1`.
         #[arg(long, default_value = "")]
         only: String,
     },
-    /// Whole files, beside vsftpd, ProFTPD, OpenSSH, nginx, Apache and rclone.
+    /// Whole files, compared with vsftpd, ProFTPD, OpenSSH, nginx, Apache and rclone.
     Files(files::Wanted),
-    /// Commands to a logical unit, beside tgt.
+    /// Commands to a logical unit, compared with tgt.
     Iscsi {
         /// Rounds; every round runs every server on every case.
         #[arg(long, default_value_t = 5)]
@@ -108,19 +108,19 @@ enum What {
         /// Seconds of each stretch.
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
-        /// Only cases whose names hold this, as in `READ 4K`.
+        /// Only cases that have this in their names, as in `READ 4K`.
         #[arg(long, default_value = "")]
         only: String,
         /// Where `bench/unpack-peers` has unpacked tgt, if it is not installed.
         #[arg(long)]
         unpacked: Option<PathBuf>,
     },
-    /// SMB, beside smbd. Needs root and smbclient.
+    /// SMB, compared with smbd. Needs root and smbclient.
     Smb(smb::Arguments),
-    /// Files over a distance: dsync beside rsync, scp and rclone, from one network namespace to
-    /// another over `plimsoll bridge`. Needs root and `/dev/net/tun`.
+    /// Files over a distance: dsync compared with rsync, scp and rclone, from one network namespace
+    /// to another over `plimsoll bridge`. Needs root and `/dev/net/tun`.
     Distance(distance::Wanted),
-    /// All breakdowns on against all off.
+    /// All breakdowns on compared with all off.
     Analytics {
         /// Pairs.
         #[arg(long, default_value_t = 30)]
@@ -129,7 +129,7 @@ enum What {
         #[arg(long, default_value_t = 1.0)]
         seconds: f64,
     },
-    /// Two builds of this server in turn: what a change costs.
+    /// Two builds of this server in turn: the cost of a change.
     Paired(paired::Arguments),
     /// Two servers in turn, one of which has clients of SMB with many leases on other files; and
     /// opens without a lease and with one.
@@ -137,7 +137,7 @@ enum What {
     /// A subvolume of a pool and a directory of the same btrfs. Needs root, losetup and
     /// btrfs-progs.
     Pool(pairs::Extent),
-    /// The lab's client beside a C load client (`--c-client PATH`).
+    /// The lab's client compared with a C load client (`--c-client PATH`).
     Generator {
         /// A load client with the options --url --op --bs --conns --depth --secs that prints JSON
         /// with `ops` and `client_cpu`.
@@ -159,7 +159,7 @@ enum What {
     /// A bare server, for `connections`.
     #[command(hide = true)]
     BareEcho {
-        /// Bytes of an answer.
+        /// Bytes of a reply.
         answer: usize,
     },
 }

@@ -1,5 +1,5 @@
-//! Load over many connections from few threads: each thread polls its share of them. A thread for
-//! every connection would make the machine that both sides share busy with switching.
+//! Load over many connections from few threads: each thread polls its share of them. With a thread
+//! for every connection, context switches would dominate on the machine that both sides share.
 
 use std::io;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::poll::Poll;
 
 /// Threads of the generator.
 const THREADS: usize = 2;
-/// Nothing for this long is a failure.
+/// Timeout without any data.
 const SILENCE: Duration = Duration::from_secs(10);
 /// A receive that brought no whole reply waits this long for the rest.
 const REST: Duration = Duration::from_millis(1);
@@ -70,7 +70,7 @@ impl Lanes {
         Ok(Self { threads })
     }
 
-    /// Drives all lanes for `time`; `server` is the process whose CPU time counts.
+    /// Drives all lanes for `time`, and measures the CPU time of the process `server`.
     ///
     /// # Errors
     /// When a connection is lost or any operation fails.

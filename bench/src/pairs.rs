@@ -1,5 +1,5 @@
-//! Two things in turn, as pairs, so that whatever else the machine does concerns both: how a row is
-//! measured, its ratio, and the table. Server CPU, not throughput, is compared.
+//! Two variants in turn, as pairs, so that other load of the machine affects both: the measurement
+//! of a row, its ratio, and the table. Server CPU, not throughput, is compared.
 
 use std::io;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub struct Extent {
     /// Seconds of each half.
     #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
-    /// Only rows whose names hold this, as in `v3 READ 4K`.
+    /// Only rows that have this in their names, as in `v3 READ 4K`.
     #[arg(long, default_value = "")]
     pub only: String,
 }

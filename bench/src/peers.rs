@@ -1,5 +1,5 @@
-//! Server CPU per operation and per GB: this server, nfs-ganesha and the bare loops in turn, in
-//! one run, so that whatever else the machine does concerns all of them.
+//! Server CPU per operation and per GB: this server, nfs-ganesha and the bare loops in turn, in one
+//! run, so that other load of the machine affects all of them.
 
 mod table;
 
@@ -17,7 +17,7 @@ use crate::load::{self, Case, Figure};
 use crate::servers::{self, Server, Version};
 use crate::{Cli, cpu};
 
-/// First ports of the two servers; out of the way of everything usual.
+/// First ports of the two servers, outside of the usual ranges.
 const PLIMSOLL_OFFSET: u16 = 27_000;
 const GANESHA_PORT: u16 = 28_100;
 /// File of each connection for small reads: all of it stays in the page cache.
@@ -64,7 +64,7 @@ pub struct Wanted<'a> {
     pub rounds: usize,
     /// Seconds of each stretch.
     pub seconds: f64,
-    /// Only cases whose names hold this.
+    /// Only cases that have this in their names.
     pub only: &'a str,
 }
 

@@ -1,12 +1,12 @@
-//! Memory for what a turn will write, had from the machine beforehand.
+//! Memory for the writes of a turn, claimed from the host beforehand.
 //!
-//! A virtual machine whose host takes back what is free pays for each page when it is first written
-//! again: the same upload into tmpfs then takes one time or four, by chance. A file of the turn's
-//! size, made before the clock starts and removed just before it does, leaves as many pages that
-//! the machine has.
+//! A virtual machine with a host that reclaims free memory pays for each page when it is first
+//! written again: the same upload into tmpfs then takes one time or four, by chance. A file of the
+//! turn's size, made before the clock starts and removed just before it does, leaves as many pages
+//! that the machine has.
 //!
-//! Where the host is told every second or two what is free, so that it takes that back before it is
-//! used, all of the memory is held, and given back little by little.
+//! If free memory is reported to the host every second or two, so that the host reclaims it before
+//! it is used, all of the memory is held, and released gradually.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -18,17 +18,17 @@ use std::time::Duration;
 
 /// Bytes that are written at once.
 const PIECE: usize = 1 << 20;
-/// What the file is called.
+/// Name of the file.
 const NAME: &CStr = c"room";
-/// How often it is looked how much is free.
+/// Interval at which the free memory is read.
 const LOOK: Duration = Duration::from_millis(5);
-/// Bytes that are free for others, of which they can take no more between two looks.
+/// Bytes that are free for others, of which they can use no more between two readings.
 const FREE: u64 = 384 << 20;
-/// Bytes that are given back at once.
+/// Bytes that are released at once.
 const STEP: u64 = 16 << 20;
 
-/// Pages that are held; free for others when it goes. They are of a file without a name, which
-/// takes no room where the turn writes.
+/// Pages that are held; free for others when it is dropped. They are of a file without a name,
+/// which uses no space where the turn writes.
 pub struct Room {
     file: File,
     bytes: u64,
@@ -38,7 +38,7 @@ impl Room {
     /// Holds `bytes`.
     ///
     /// # Errors
-    /// When there are not so many.
+    /// When there is less memory.
     pub fn hold(bytes: u64) -> io::Result<Self> {
         let (mut room, piece) = (Self { file: unnamed()?, bytes: 0 }, vec![1; PIECE]);
         while room.bytes < bytes {
@@ -50,18 +50,18 @@ impl Room {
         Ok(room)
     }
 
-    /// Holds all that is free.
+    /// Holds all free memory.
     ///
     /// # Errors
-    /// When there are not so many any more.
+    /// When there is less memory meanwhile.
     pub fn hold_all() -> io::Result<Self> {
         Self::hold(free()?.saturating_sub(FREE))
     }
 
-    /// Gives the pages back as others need some, the rest when what is returned goes.
+    /// Releases the pages as others need some, the rest when the returned value is dropped.
     ///
     /// # Errors
-    /// When a thread cannot be had.
+    /// When no thread can be started.
     pub fn give_way(mut self) -> io::Result<GivesWay> {
         let (stop, stopped) = channel();
         let gives = move || {
@@ -84,11 +84,11 @@ fn unnamed() -> io::Result<File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just given this descriptor to us and to nobody else.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Pages that are given back little by little.
+/// Pages that are released gradually.
 pub struct GivesWay {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -101,7 +101,7 @@ impl Drop for GivesWay {
     }
 }
 
-/// Bytes that nobody has.
+/// Free bytes of memory.
 fn free() -> io::Result<u64> {
     let said = fs::read_to_string("/proc/meminfo")?;
     let line = said.lines().find_map(|line| line.strip_prefix("MemFree:"));

@@ -1,7 +1,7 @@
-//! Starts the servers that are compared, each on a directory and a port of its own, and ends them.
+//! Starts the servers that are compared, each on a separate directory and port, and ends them.
 //!
-//! nfs-ganesha (Debian: `nfs-ganesha-vfs`, `rpcbind`) insists on a portmapper for version 3; it
-//! gets one of its own in an empty network namespace and reaches it through the local socket.
+//! nfs-ganesha (Debian: `nfs-ganesha-vfs`, `rpcbind`) requires a portmapper for version 3; it gets
+//! a separate one in an empty network namespace and reaches it through the local socket.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use base::clock::Deadline;
 
-/// How long a server may take until it listens.
+/// Time limit until a server listens.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often a port is tried meanwhile.
 const START_POLL: Duration = Duration::from_millis(50);
 
-/// Where ganesha's export stands in its pseudo file system.
+/// Path of ganesha's export in its pseudo file system.
 const PSEUDO: &str = "/export";
 
 /// The versions of NFS that are measured.
@@ -33,7 +33,7 @@ impl Version {
     /// Both, the older first.
     pub const ALL: [Self; 2] = [Self::V3, Self::V41];
 
-    /// As tables say it.
+    /// As in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::V3 => "v3",
@@ -46,20 +46,20 @@ impl Version {
 pub struct Server {
     /// `plimsoll`, `ganesha`.
     pub name: &'static str,
-    /// Its version, as it says itself.
+    /// Its version, as it prints it.
     pub version: String,
-    /// Where the lab goes: `nfs3://…`.
+    /// Target of the lab: `nfs3://…`.
     pub url: String,
     /// The same directory over NFSv4.1: `nfs4://…`.
     pub url4: String,
-    /// The process whose CPU time counts.
+    /// The process of which the CPU time is measured.
     pub pid: u32,
     /// What ends with it.
     pub children: Vec<Child>,
 }
 
 impl Server {
-    /// Where the lab goes for this version.
+    /// The target of the lab for this version.
     pub fn url(&self, version: Version) -> &str {
         match version {
             Version::V3 => &self.url,
@@ -68,7 +68,7 @@ impl Server {
     }
 }
 
-/// How long a server may take to end when it is asked to.
+/// Time limit for a server to end on a request.
 const END: Duration = Duration::from_secs(5);
 
 impl Drop for Server {
@@ -182,10 +182,10 @@ pub fn ganesha(dir: &Path, scratch: &Path, port: u16) -> io::Result<Option<Serve
     Ok(Some(server))
 }
 
-/// Waits until something is there.
+/// Waits until a condition holds.
 ///
 /// # Errors
-/// It does not come in time.
+/// Not in time.
 pub fn await_that(what: &str, mut there: impl FnMut() -> bool) -> io::Result<()> {
     let end = Deadline::after(START_TIMEOUT);
     while !there() {
@@ -197,7 +197,7 @@ pub fn await_that(what: &str, mut there: impl FnMut() -> bool) -> io::Result<()>
     Ok(())
 }
 
-/// The settings under which its published figures stand: 1 MiB transfers, no root squash, no locks.
+/// The settings of its published figures: 1 MiB transfers, no root squash, no locks.
 fn ganesha_conf(dir: &Path, scratch: &Path, port: u16) -> String {
     format!(
         "NFS_CORE_PARAM {{ Protocols = 3, 4; NFS_Port = {port}; MNT_Port = {mount};

@@ -1,6 +1,6 @@
-//! Server CPU of SMB beside Samba's smbd: both in turn in one run, on one directory in memory.
-//! Whole files by smbclient, whose figures the goals were made of; random reads and streams by the
-//! lab's client, beside our own NFSv4.1.
+//! Server CPU of SMB compared with Samba's smbd: both in turn in one run, on one directory in
+//! memory. Whole files by smbclient, with which the goals were set; random reads and streams by the
+//! lab's client, compared with Plimsoll's NFSv4.1.
 //!
 //! - [`servers`]: how each is started. [`files`]: transfers by smbclient.
 
@@ -21,7 +21,7 @@ use crate::Cli;
 use crate::load::{self, Case, Ready};
 use crate::stats::median;
 
-/// Our server by itself, with a share in `base` and its state in `base/state`.
+/// Plimsoll alone, with a share in `base` and its state in `base/state`.
 ///
 /// # Errors
 /// It does not start, or refuses its settings.
@@ -39,13 +39,13 @@ pub struct Arguments {
     /// Seconds of each stretch of the lab's client.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
-    /// MiB of the large file that smbclient moves.
+    /// MiB of the large file that smbclient transfers.
     #[arg(long, default_value_t = 1024)]
     mib: u64,
-    /// Files of 16 KiB that it moves.
+    /// Files of 16 KiB that it transfers.
     #[arg(long, default_value_t = 2000)]
     files: u32,
-    /// Only cases whose names hold this, as in `get` or `READ 4K`.
+    /// Only cases that have this in their names, as in `get` or `READ 4K`.
     #[arg(long, default_value = "")]
     only: String,
 }
@@ -90,7 +90,7 @@ impl Protection {
 
 /// What is measured.
 enum Measurement {
-    /// smbclient moves files.
+    /// smbclient transfers files.
     Smbclient(Transfer),
     /// The lab's client makes load.
     Lab(Case),
@@ -150,7 +150,7 @@ fn rows(arguments: &Arguments) -> Vec<Row> {
     rows
 }
 
-/// What one server came to in one round.
+/// The results of one server in one round.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Cost {
     /// CPU time of the server, in the unit of the row.
@@ -201,7 +201,7 @@ fn compare(cli: &Cli, arguments: &Arguments, base: &Path, servers: &[Server]) ->
     Ok(())
 }
 
-/// What the servers came to in all rounds.
+/// The results of the servers in all rounds.
 type Measured = Vec<(&'static str, Vec<Cost>)>;
 
 fn by_files(

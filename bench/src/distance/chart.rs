@@ -1,5 +1,5 @@
-//! The page with the charts: one for each job and kind of link, MB/s over the round trip. It asks
-//! nobody for anything.
+//! The page with the charts: one for each job and kind of link, MB/s over the round trip. It loads
+//! nothing from other hosts.
 
 use std::fmt::Write;
 
@@ -12,13 +12,13 @@ use super::table::middle;
 const WIDTH: f64 = 420.0;
 /// Height of a chart.
 const HEIGHT: f64 = 240.0;
-/// Room for the scale at the left.
+/// Space for the scale at the left.
 const LEFT: f64 = 44.0;
-/// Room for the scale below.
+/// Space for the scale below.
 const BELOW: f64 = 34.0;
-/// Room for names at the right.
+/// Space for names at the right.
 const RIGHT: f64 = 66.0;
-/// Room above.
+/// Space above.
 const ABOVE: f64 = 12.0;
 /// Least distance of two names, in the chart's units.
 const APART: f64 = 13.0;
@@ -30,7 +30,7 @@ const COLOURS: [(&str, &str); 5] = [
     ("#15803d", "#5fd38d"),
     ("#7c3aed", "#b79bff"),
 ];
-/// What the page looks like.
+/// Styles of the page.
 const STYLE: &str = ":root{color-scheme:light dark;--page:#fbfbfa;--ink:#1c2024;--soft:#60646c;\
     --line:#dfe1e4}@media(prefers-color-scheme:dark){:root{--page:#101214;--ink:#e8eaed;\
     --soft:#9aa0a8;--line:#2a2e33}}body{margin:0;background:var(--page);color:var(--ink);\
@@ -94,7 +94,7 @@ fn plain(text: &str) -> String {
 struct Line {
     colour: usize,
     name: &'static str,
-    /// Place, value, and whether the bridge was in time.
+    /// Position, value, and whether the bridge was in time.
     dots: Vec<(f64, f64, bool)>,
 }
 
@@ -106,7 +106,7 @@ fn chart(outcome: &Outcome, job: Job, kind: Kind) -> String {
         .filter(|(_, point)| point.kind == kind)
         .map(|(n, point)| (n, point.rtt_ms))
         .collect();
-    // One place for each round trip: what is measured there differs more than their distances.
+    // Equal distances between round trips: their values differ by orders of magnitude.
     let step = (WIDTH - LEFT - RIGHT) / (here.len().max(2) - 1) as f64;
     let x = |place: usize| LEFT + place as f64 * step;
     let line = |(colour, (name, _)): (usize, &(&'static str, String))| Line {

@@ -1,5 +1,5 @@
-//! What is carried: one large file, a tree of small ones, and the large file with one part in a
-//! hundred of it changed. On tmpfs at both ends, of bytes that no compression makes fewer.
+//! The content that is transferred: one large file, a tree of small ones, and the large file with
+//! one hundredth of it changed. On tmpfs at both ends, of incompressible bytes.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -9,24 +9,24 @@ use std::path::{Path, PathBuf};
 use base::random::{Random, SeededRandom};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of what is written, compared and changed at once.
+/// Bytes that are written, compared and changed at once.
 const PIECE: usize = 64 << 10;
-/// One piece of so many is changed.
+/// One piece of this many is changed.
 const CHANGED_OF: u64 = 100;
 /// Bytes of a small file.
 pub const SMALL: u64 = 16 << 10;
 /// Small files of a directory.
 const IN_DIRECTORY: u32 = 100;
 
-/// What is asked of a program.
+/// The task of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Job {
-    /// The large file, to where nothing is.
+    /// The large file, to an empty destination.
     Big,
-    /// The tree, to where nothing is.
+    /// The tree, to an empty destination.
     Tree,
-    /// The large file, to where it is as it was before the change.
+    /// The large file, to a destination that has it as it was before the change.
     Change,
 }
 
@@ -44,12 +44,12 @@ impl Job {
     }
 }
 
-/// Whether a program takes the large file as one, or in parts.
+/// Whether a program transfers the large file as one, or in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// As it is.
     Whole,
-    /// Cut into so many files, which are not put together again.
+    /// Split into this many files, which are not joined again.
     Parts(u32),
 }
 
@@ -68,10 +68,10 @@ impl Drop for Data {
 }
 
 impl Data {
-    /// Makes the source: `size` bytes, rounded up to whole pieces, and so many small files.
+    /// Makes the source: `size` bytes, rounded up to whole pieces, and this many small files.
     ///
     /// # Errors
-    /// When there is no room.
+    /// When there is no space.
     pub fn make(base: &Path, size: u64, files: u32) -> io::Result<Self> {
         let size = size.max(1).next_multiple_of(PIECE as u64);
         let data = Self { base: base.to_owned(), size, files };
@@ -90,12 +90,12 @@ impl Data {
         Ok(data)
     }
 
-    /// Where everything comes from.
+    /// The source.
     pub fn from(&self) -> PathBuf {
         self.base.join("from")
     }
 
-    /// Where everything goes, in a folder of its job's name.
+    /// The destination, in a folder of its job's name.
     pub fn to(&self) -> PathBuf {
         self.base.join("to")
     }
@@ -109,7 +109,7 @@ impl Data {
         }
     }
 
-    /// Bytes of content that a job is about, of which a change has one in a hundred.
+    /// Bytes of the content of a job, of which a change has one hundredth.
     pub fn bytes(&self, job: Job) -> u64 {
         match job {
             Job::Tree => u64::from(self.files) * SMALL,
@@ -122,15 +122,15 @@ impl Data {
         (0..self.files.div_ceil(IN_DIRECTORY)).map(|n| format!("{n:04}"))
     }
 
-    /// Has source and destination as a job finds them. What another job has left is used where
-    /// that is as good.
+    /// Prepares source and destination for a job. The files of another job are reused where they
+    /// are equivalent.
     ///
     /// # Errors
-    /// When there is no room.
+    /// When there is no space.
     pub fn prepare(&self, job: Job, shape: Shape) -> io::Result<()> {
         let folder = Self::folder(job, shape);
         let (from, to) = (self.from().join(folder), self.to().join(folder));
-        // There is room for one form at both ends, not for two.
+        // There is space for one form at both ends, not for two.
         for (place, other) in [("from", "parts"), ("to", "parts"), ("to", "big"), ("to", "tree")] {
             if other != folder || (place == "to" && job != Job::Change) {
                 remove(&self.base.join(place).join(other))?;
@@ -159,10 +159,10 @@ impl Data {
         Ok(())
     }
 
-    /// Whether what has come is what was sent.
+    /// Whether the destination is what was sent.
     ///
     /// # Errors
-    /// What is not.
+    /// The difference.
     pub fn check(&self, job: Job, shape: Shape) -> io::Result<()> {
         let folder = Self::folder(job, shape);
         same(&self.from().join(folder), &self.to().join(folder))
@@ -194,7 +194,7 @@ impl Data {
         Ok(())
     }
 
-    /// Gives the pieces that change the content of a version.
+    /// Passes the pieces that change the content of a version.
     fn change(&self, folder: &Path, shape: Shape, version: u64) -> io::Result<()> {
         let made = self.from().join("tree").metadata()?.modified()?;
         for (name, at, end) in self.parts(shape) {
@@ -203,7 +203,7 @@ impl Data {
             for piece in (at / PIECE as u64..end / PIECE as u64).filter(|n| changes(*n)) {
                 file.write_all_at(&content(piece, version), piece * PIECE as u64 - at)?;
             }
-            // A second apart: what compares times sees that one is newer.
+            // A second apart: programs that compare times see that one is newer.
             file.set_modified(made + std::time::Duration::from_secs(version))?;
         }
         Ok(())

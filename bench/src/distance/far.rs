@@ -1,4 +1,4 @@
-//! OpenSSH at the far end, and how the near one reaches it: keys and files of this run's own.
+//! OpenSSH at the far end, and the connection of the near one: keys and files of this run only.
 
 use std::fs;
 use std::io;
@@ -12,11 +12,11 @@ use super::link::Networks;
 use crate::group::Group;
 use crate::programs::{Programs, made};
 
-/// Port of sshd: the network is its own.
+/// Port of sshd: the network is separate.
 pub const PORT: u16 = 22;
-/// How long it may take until it listens.
+/// Time limit until it listens.
 const START_MAX: Duration = Duration::from_secs(20);
-/// How often it is looked at meanwhile.
+/// Interval of the checks.
 const START_POLL: Duration = Duration::from_millis(20);
 /// Runs sshd where its account and its folder exist, and nowhere else on the machine; `ip netns
 /// exec` has made a namespace for mounts.
@@ -25,7 +25,7 @@ const WITH_ACCOUNT: &str = "mount --bind \"$0/passwd\" /etc/passwd && \
 
 /// The far side.
 pub struct Far {
-    /// sshd and all that it has started.
+    /// sshd and its child processes.
     pub group: Group,
     /// Its version.
     pub version: String,
@@ -36,7 +36,7 @@ impl Far {
     /// Starts sshd in the far network.
     ///
     /// # Errors
-    /// There is none, or it does not listen.
+    /// sshd is missing, or does not listen.
     pub fn start(base: &Path, networks: &Networks, programs: &Programs) -> io::Result<Self> {
         let missing = || io::Error::other("sshd is not installed (openssh-server)");
         let sshd = programs.find("sshd").ok_or_else(missing)?;
@@ -82,7 +82,7 @@ impl Far {
         self.folder.join(name).display().to_string()
     }
 
-    /// ssh with what it has to know.
+    /// ssh with its options.
     pub fn ssh(&self) -> String {
         format!("ssh -F {}", self.file("config"))
     }
@@ -90,7 +90,7 @@ impl Far {
 
 impl Drop for Far {
     fn drop(&mut self) {
-        // Sessions whose other side is gone would only notice later.
+        // Sessions of which the peer is gone would only notice later.
         self.group.kill();
     }
 }

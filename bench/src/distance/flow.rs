@@ -1,6 +1,6 @@
-//! How fast the line is while a job's bytes flow: from the moment at which a tenth of them have
-//! crossed it to that at which nine tenths have. Signing in, connections that begin slowly, and
-//! what comes last are no part of it.
+//! The rate on the line while a job's bytes flow: from the moment at which a tenth of them have
+//! crossed it to that at which nine tenths have. Sign-in, slow start of connections, and the end of
+//! the transfer do not count.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -12,15 +12,15 @@ use lab::bridge::scene;
 #[cfg(test)]
 mod tests;
 
-/// How often the bridge is asked.
+/// Interval at which the bridge is queried.
 const EVERY: Duration = Duration::from_millis(250);
-/// Shortest time between the two moments, in nanoseconds: for less there are too few answers.
+/// Shortest time between the two moments, in nanoseconds: for less there are too few samples.
 const SHORTEST_NS: u64 = 2 * NS_PER_S;
 
 /// When, in nanoseconds, and how many bytes had crossed the line there by then.
 pub type Sample = (u64, u64);
 
-/// Does something while a bridge is watched.
+/// Runs a task while a bridge is watched.
 pub fn watched<R>(link: &scene::Scene, work: impl FnOnce() -> R) -> (R, Vec<Sample>) {
     std::thread::scope(|scope| {
         let (end, ended) = channel::<()>();
@@ -34,14 +34,14 @@ pub fn watched<R>(link: &scene::Scene, work: impl FnOnce() -> R) -> (R, Vec<Samp
 fn ask(link: &scene::Scene, ended: &Receiver<()>) -> Vec<Sample> {
     let mut samples = Vec::new();
     while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-        // One that does not answer is seen at the end of the turn.
+        // One that does not respond is noticed at the end of the turn.
         let bytes = link.ask(&Request::Show).ok().and_then(|it| it["forth"]["bytes_out"].as_u64());
         samples.extend(bytes.map(|bytes| (monotonic_ns(), bytes)));
     }
     samples
 }
 
-/// Bits per second of whole packets between the two moments; `None` if these are too near to each
+/// Bits per second of whole packets between the two moments; `None` if these are too close to each
 /// other.
 pub fn rate(samples: &[Sample]) -> Option<f64> {
     let all = samples.last()?.1;
@@ -51,7 +51,7 @@ pub fn rate(samples: &[Sample]) -> Option<f64> {
     Some((high - low) as f64 * 8.0 * NS_PER_S as f64 / took as f64)
 }
 
-/// When so many bytes had crossed, as if they had come evenly between two answers.
+/// When this many bytes had crossed, interpolated linearly between two samples.
 fn moment(samples: &[Sample], bytes: u64) -> Option<u64> {
     let next = samples.iter().position(|sample| sample.1 >= bytes)?;
     let (then, had) = samples.get(next.checked_sub(1)?)?;

@@ -1,9 +1,8 @@
-//! The end of a run that is not its own: one that is asked to end puts away what it has made, and
-//! what a run has left that was killed is put away by the next.
+//! Cleanup: a run that is requested to end removes what it has made, and the leftovers of a run
+//! that was killed are removed by the next.
 //!
 //! All that a run makes outside of its process has the process's number in its name: the
-//! namespaces, the folder with its files, the control groups. So it is found without having been
-//! noted.
+//! namespaces, the folder with its files, the control groups. So it is found without a record.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,16 +17,16 @@ use crate::group;
 #[cfg(test)]
 mod tests;
 
-/// A run's namespaces are called so, with its process's number and the end behind it.
+/// Prefix of the names of a run's namespaces, followed by its process's number and the end.
 const NAMESPACE: &str = "plimsoll-bench-";
-/// A run's folder is called so, with its process's number behind it.
+/// Prefix of the name of a run's folder, followed by its process's number.
 const FOLDER: &str = "bench-distance.";
 /// Where `ip netns` keeps namespaces by their names.
 const NAMESPACES: &str = "/run/netns";
 
-/// Whether this run was asked to end.
+/// Whether this run was requested to end.
 static ASKED: AtomicBool = AtomicBool::new(false);
-/// Where a signal is told; none before [`watch`].
+/// The pipe that signal handlers write to; none before [`watch`].
 static TELLS: AtomicI32 = AtomicI32::new(-1);
 
 /// The folder of a run with this number.
@@ -40,7 +39,7 @@ pub fn namespace(run: u32, end: &str) -> String {
     format!("{NAMESPACE}{run}-{end}")
 }
 
-/// Puts away what runs have left that are no more.
+/// Removes the leftovers of runs that have ended.
 pub fn sweep(scratch: &Path) {
     for run in left(scratch) {
         if !Path::new(&format!("/proc/{run}")).exists() {
@@ -50,8 +49,8 @@ pub fn sweep(scratch: &Path) {
     }
 }
 
-/// Has SIGTERM, SIGINT and SIGHUP end the run as its own end would: the program of the turn is
-/// ended, and [`ended`] says why it was. A second one does not wait for that.
+/// Makes SIGTERM, SIGINT and SIGHUP end the run cleanly: the program of the turn is ended, and
+/// [`ended`] returns the reason. A second signal does not wait for that.
 ///
 /// # Errors
 /// No pipe, or no thread.
@@ -61,8 +60,8 @@ pub fn watch(scratch: &Path) -> io::Result<()> {
     let scratch = scratch.to_owned();
     std::thread::Builder::new().name("asked".to_owned()).spawn(move || end(&scratch, told))?;
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-        // SAFETY: all zeros are a valid action; the handler only writes to a pipe. What is started
-        // has the default again, unlike with a signal that is blocked.
+        // SAFETY: all zeros are a valid action; the handler only writes to a pipe. Child processes
+        // have the default again, unlike with a signal that is blocked.
         let set = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = tell as extern "C" fn(libc::c_int) as usize;
@@ -76,10 +75,10 @@ pub fn watch(scratch: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the run goes on.
+/// Whether the run continues.
 ///
 /// # Errors
-/// It was asked to end.
+/// It was requested to end.
 pub fn ended() -> io::Result<()> {
     match ASKED.load(Ordering::Acquire) {
         true => Err(io::Error::new(io::ErrorKind::Interrupted, "asked to end")),
@@ -89,7 +88,7 @@ pub fn ended() -> io::Result<()> {
 
 extern "C" fn tell(_signal: libc::c_int) {
     let byte = 0u8;
-    // SAFETY: write(2) may be called in a handler; one byte is there. A full pipe has told enough.
+    // SAFETY: write(2) may be called in a handler; the buffer has one byte. A full pipe is enough.
     unsafe { libc::write(TELLS.load(Ordering::Acquire), (&raw const byte).cast(), 1) };
 }
 
@@ -101,12 +100,12 @@ fn end(scratch: &Path, mut told: PipeReader) {
             std::process::exit(1);
         }
         eprintln!("bench: asked to end; a second time, and it does not wait for the turn");
-        // What waits for the turn goes on, sees why, and puts all away on its way out.
+        // The thread that waits for the turn continues, finds the reason, and removes everything.
         kill(within(&namespace(own, "near")));
     }
 }
 
-/// Numbers of runs of which something is there.
+/// Numbers of runs with leftovers.
 fn left(scratch: &Path) -> BTreeSet<u32> {
     let names = |folder: &Path| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -120,7 +119,7 @@ fn left(scratch: &Path) -> BTreeSet<u32> {
     folders.chain(namespaces).collect()
 }
 
-/// Puts away all that a run has made.
+/// Removes all that a run has made.
 fn clear(scratch: &Path, run: u32) {
     let ends = ["near", "far"].map(|end| namespace(run, end));
     kill(bridges(&ends));
@@ -139,7 +138,7 @@ fn within(namespace: &str) -> Vec<i32> {
     String::from_utf8_lossy(&said).lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
-/// Bridges between such namespaces, which are not in them themselves.
+/// Bridges between such namespaces, which do not run in them.
 fn bridges(namespaces: &[String]) -> Vec<i32> {
     let ends: Vec<String> = namespaces.iter().map(|name| format!("ns:{name}@")).collect();
     let joins = |pid: &i32| {
@@ -155,7 +154,7 @@ fn bridges(namespaces: &[String]) -> Vec<i32> {
 
 fn kill(processes: Vec<i32>) {
     for pid in processes.into_iter().filter(|pid| *pid > 1) {
-        // SAFETY: takes two numbers; a process that is gone is an error that says nothing new.
+        // SAFETY: takes two numbers; the error for a process that is gone is of no interest.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
 }

@@ -1,4 +1,4 @@
-//! Two network namespaces, and what joins them for a turn.
+//! Two network namespaces, and the link between them for a turn.
 
 use std::io;
 use std::process::Command;
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::leftovers;
 use crate::programs::made;
 
-/// What a turn leaves behind is not to help or hinder the next: the kernel would remember round
-/// trips and windows of an address.
+/// State that a turn leaves behind must not affect the next: the kernel would remember round trips
+/// and windows of an address.
 const SETTINGS: &str = "net.ipv4.tcp_no_metrics_save=1";
 
-/// Two networks that know nothing of each other; gone with the value.
+/// Two networks without a connection; removed with the value.
 pub struct Networks {
     /// The namespace in which a turn's program is started.
     pub near: String,
@@ -42,7 +42,7 @@ impl Networks {
         ["ip", "netns", "exec", namespace].map(str::to_owned).to_vec()
     }
 
-    /// Both, as the bridge takes them.
+    /// Both, in the form of the bridge's arguments.
     pub fn places(&self) -> [NetworkNamespace; 2] {
         [&self.near, &self.far].map(|name| NetworkNamespace::Named(name.clone()))
     }
@@ -63,7 +63,7 @@ impl Drop for Networks {
     }
 }
 
-/// What is between the two: how far, and what it does to packets.
+/// The link between the two: its distance, and its effect on packets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     /// Round trip in milliseconds.
@@ -73,7 +73,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// What `plimsoll bridge run` is told for it, at this rate.
+    /// The arguments of `plimsoll bridge run` for it, at this rate.
     pub fn options(&self, rate: &str) -> Vec<String> {
         let rtt = format!("{}ms", self.rtt_ms);
         let shape = ["--rate", rate, "--rtt", &rtt];
@@ -81,15 +81,15 @@ impl Point {
     }
 }
 
-/// What the link does beside taking its time.
+/// Effects of the link in addition to its latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Nothing.
+    /// None.
     Plain,
     /// Everything that crosses it is sealed.
     Encrypted,
-    /// One of a thousand packets is lost, each way.
+    /// One of a thousand packets is lost, in each direction.
     Loss,
 }
 

@@ -1,5 +1,5 @@
-//! The programs that are compared, and how each is told what to carry: with their default settings
-//! but for what says where the other side is.
+//! The programs that are compared, and their arguments: default settings except for the address of
+//! the other side.
 
 use std::fs;
 use std::io;
@@ -11,19 +11,19 @@ use super::data::{Data, Job, Shape};
 use super::far::{Far, PORT};
 use crate::programs::{Program, Programs};
 
-/// How many rsyncs run beside each other.
+/// How many rsyncs run in parallel.
 const BESIDE: u32 = 4;
-/// Runs each of its arguments, a line of the shell, beside the others; fails when one does.
+/// Runs each of its arguments, a line of the shell, in parallel; fails when one does.
 const ALL_BESIDE: &str = "for line; do sh -c \"exec $line\" & pids=\"$pids $!\"; done; \
     failed=0; for pid in $pids; do wait \"$pid\" || failed=1; done; exit $failed";
 
-/// One that is compared.
+/// A program that is compared.
 pub struct Peer {
     /// Its name in tables and options.
     pub name: &'static str,
-    /// What it says of itself.
+    /// Its version, as it prints it.
     pub version: String,
-    /// How it carries the large file.
+    /// How it transfers the large file.
     pub shape: Shape,
     kind: Kind,
 }
@@ -38,10 +38,10 @@ enum Kind {
 /// All names, in the order of the tables.
 pub const NAMES: [&str; 5] = ["dsync", "rsync", "rsync-x4", "scp", "rclone"];
 
-/// Finds those that are wanted; the names of those that are not there.
+/// Finds those that are requested; the names of the missing ones.
 ///
 /// # Errors
-/// No such file as `plimsoll`.
+/// The file `plimsoll` does not exist.
 pub fn find(
     wanted: &[String],
     plimsoll: &Path,
@@ -70,7 +70,7 @@ pub fn find(
 }
 
 impl Peer {
-    /// What it is called with for a job.
+    /// Its arguments for a job.
     ///
     /// # Errors
     /// When its lists cannot be written.
@@ -116,8 +116,8 @@ fn rsync(program: &Program, far: &Far, rest: &[&str]) -> Vec<String> {
     words
 }
 
-/// Several rsyncs beside each other: of the tree each takes the directories of a list, the lists
-/// having every n-th; of the large file each takes a part, a file of its own.
+/// Several rsyncs in parallel: of the tree each takes the directories of a list, the lists having
+/// every n-th; of the large file each takes a part, a separate file.
 fn beside(program: &Program, job: Job, data: &Data, far: &Far) -> io::Result<Vec<String>> {
     let folder = Data::folder(job, Shape::Parts(BESIDE));
     let (from, to) = (data.from().join(folder), data.to().join(folder));

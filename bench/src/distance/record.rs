@@ -1,5 +1,5 @@
-//! The raw figures as JSON, and what an earlier run has left there: all of it takes hours, and may
-//! be had in portions.
+//! The raw figures as JSON, and those of an earlier run: a whole run takes hours, and may be done
+//! in portions.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use super::link::{Kind, Point};
 use super::turn::Figure;
 use super::{Gap, Outcome, Row, Wanted, peers};
 
-/// Which row something is of.
+/// The row of an element.
 #[derive(Serialize, Deserialize)]
 struct Of {
     rtt_ms: f64,
@@ -43,7 +43,7 @@ struct Earlier {
     gaps: Vec<Missing>,
 }
 
-/// What must be the same for figures to stand in one table. Of programs only those that both have.
+/// What must be equal for figures to be in one table. Of programs only those that both have.
 const SAME: [&str; 3] = ["machine", "settings", "notes"];
 
 /// Everything, as it is written.
@@ -74,10 +74,10 @@ pub fn as_json(wanted: &Wanted, outcome: &Outcome) -> Value {
     })
 }
 
-/// Takes up what a file has of an earlier run; a file that is not there has nothing.
+/// Adds the figures of an earlier run from a file; a missing file has none.
 ///
 /// # Errors
-/// It is of another machine, or of other settings or programs, or no such file.
+/// It is of another machine, of other settings or programs, or not such a file.
 pub fn go_on(path: &Path, wanted: &Wanted, outcome: &mut Outcome) -> io::Result<()> {
     let text = match fs::read_to_string(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -114,7 +114,7 @@ pub fn go_on(path: &Path, wanted: &Wanted, outcome: &mut Outcome) -> io::Result<
 }
 
 impl Outcome {
-    /// The place of a row, made where there is none yet.
+    /// The entry of a row, created where there is none yet.
     fn row(&mut self, of: &Of) -> Option<Row> {
         let program = peers::NAMES.into_iter().find(|name| *name == of.program)?;
         let point = Point { rtt_ms: of.rtt_ms, kind: of.link };

@@ -1,4 +1,4 @@
-//! One turn: a bridge of its own, one program, and what it took.
+//! One turn: a new bridge, one program, and its figures.
 
 use std::fs;
 use std::io;
@@ -17,24 +17,25 @@ use super::peers::Peer;
 use crate::group::Group;
 use crate::room::Room;
 
-/// Characters of what a program said that are shown.
+/// Characters of a program's output that are shown.
 const SAID_MAX: usize = 300;
 
-/// What a turn came to.
+/// The figures of a turn.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Figure {
     /// From the program's start to its end, seconds.
     pub seconds: f64,
-    /// CPU time of what was started at the near end, seconds.
+    /// CPU time of the processes started at the near end, seconds.
     pub near_s: f64,
-    /// CPU time of sshd and all that it started, seconds.
+    /// CPU time of sshd and its child processes, seconds.
     pub far_s: f64,
-    /// Bytes of whole IP packets on the line, there and back.
+    /// Bytes of whole IP packets on the line, both directions.
     pub line_bytes: [u64; 2],
-    /// Bits per second of whole IP packets there, while they flow ([`flow::rate`]).
+    /// Bits per second of whole IP packets in the direction of the transfer, while they flow
+    /// ([`flow::rate`]).
     #[serde(default)]
     pub flow: Option<f64>,
-    /// How late 99 of 100 packets were at most, milliseconds, the worse way.
+    /// How late 99 of 100 packets were at most, milliseconds, in the worse direction.
     pub late_p99_ms: f64,
     /// Share of the processor's time that the host gave to others meanwhile.
     pub stolen: f64,
@@ -42,32 +43,32 @@ pub struct Figure {
     pub spoiled: Vec<String>,
 }
 
-/// What does not change from turn to turn.
+/// What is the same in all turns.
 pub struct Scene<'a> {
     /// Namespaces.
     pub networks: &'a Networks,
-    /// The side that is reached.
+    /// The side that is connected to.
     pub far: &'a Far,
-    /// What is carried.
+    /// The content.
     pub data: &'a Data,
-    /// The program that has the bridge in it.
+    /// The program that includes the bridge.
     pub plimsoll: &'a Path,
-    /// The link's rate, as the bridge takes it.
+    /// The link's rate, in the form of the bridge's argument.
     pub rate: &'a str,
-    /// How long a turn may take.
+    /// Time limit of a turn.
     pub most: Duration,
 }
 
 impl Scene<'_> {
-    /// Lets a program do a job, and looks whether it did.
+    /// Runs a program for a job, and checks the result.
     ///
     /// # Errors
-    /// The program failed, was not done in time, or what came is not what was sent; the bridge or
-    /// the machine failed.
+    /// The program failed, did not finish in time, or the destination is not what was sent; the
+    /// bridge or the machine failed.
     pub fn turn(&self, point: &Point, peer: &Peer, job: Job) -> io::Result<Figure> {
         let done = self.carry(point, peer, job);
         if done.is_err() {
-            // What is half there is no beginning for another.
+            // A partial result must not be the start of another turn.
             fs::remove_dir_all(self.data.to())?;
         }
         done
@@ -81,7 +82,7 @@ impl Scene<'_> {
         words.extend(command);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let (places, options) = (self.networks.places(), point.options(self.rate));
-        // One of its own, so that each turn has a verdict of its own.
+        // A new bridge for each turn, so that each turn has a separate verdict.
         let link = scene::Scene::between(self.plimsoll, places, &options);
         let link = link.map_err(io::Error::other)?;
         let room = room.give_way()?;
@@ -119,7 +120,7 @@ impl Scene<'_> {
     }
 }
 
-/// What the bridge says of a turn.
+/// The bridge's report of a turn.
 fn of_link(ended: Ended) -> Figure {
     let ways = [&ended.status["forth"], &ended.status["back"]];
     let late = ways.map(|way| way["lateness"]["p99_ns"].as_f64().unwrap_or(f64::NAN) / 1e6);
@@ -138,14 +139,14 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Share that was stolen between this and a later look.
+    /// Share of stolen time between this and a later sample.
     pub fn since(&self, later: &Self) -> f64 {
         let all = later.all.saturating_sub(self.all).max(1);
         later.stolen.saturating_sub(self.stolen) as f64 / all as f64
     }
 }
 
-/// How much of the processor the host has given to others so far.
+/// CPU time that the host has given to others so far.
 pub fn stolen() -> Ticks {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = stat.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The peers' configurations: each as fast as its manual lets it be, with the same things asked of
+//! The peers' configurations: each as fast as its manual permits, with the same requirements for
 //! all: a user with a password, a private key of the same kind, no logs of transfers.
 
 use std::fs;
@@ -10,9 +10,9 @@ use lab::client::service::at::Scheme;
 use super::{PASSWORD, USER};
 use crate::programs::Program;
 
-/// What a configuration is made of.
+/// The values of a configuration.
 pub struct Setting<'a> {
-    /// A folder of the server's own.
+    /// A folder of this server only.
     pub own: &'a Path,
     /// What it serves.
     pub root: &'a Path,
@@ -43,8 +43,8 @@ impl Setting<'_> {
     }
 }
 
-/// Writes the configuration of a server down; the arguments with which it takes it, and serves
-/// without going to the background.
+/// Writes the configuration of a server to a file; returns the arguments with which it reads it,
+/// and serves without going to the background.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -114,7 +114,7 @@ fn proftpd(s: &Setting<'_>, program: &Program) -> String {
     )
 }
 
-/// OpenSSH: the server for SFTP that is part of sshd, no process of its own.
+/// OpenSSH: the server for SFTP that is part of sshd, not a separate process.
 fn sshd(s: &Setting<'_>) -> String {
     format!(
         "Port {port}\nListenAddress 127.0.0.1\nHostKey {host_key}\nPidFile {pid}\n\
@@ -126,7 +126,7 @@ fn sshd(s: &Setting<'_>) -> String {
     )
 }
 
-/// nginx with its part of WebDAV: HTTP on the first port, HTTPS on the second.
+/// nginx with its WebDAV module: HTTP on the first port, HTTPS on the second.
 fn nginx(s: &Setting<'_>) -> String {
     let (certificate, key) = s.certificate();
     // Bodies on the file system of their files: they are moved there, not copied.
@@ -198,7 +198,7 @@ fn apache(s: &Setting<'_>, program: &Program) -> String {
     )
 }
 
-/// What rclone is told: one protocol each process.
+/// The arguments of rclone: one protocol each process.
 fn rclone(s: &Setting<'_>, protocol: Option<Scheme>) -> Vec<String> {
     let (address, (certificate, key)) = (format!("127.0.0.1:{}", s.port(0)), s.certificate());
     let (users, cache, root) = (s.own("users"), s.own("cache"), s.root());

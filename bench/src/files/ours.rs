@@ -1,5 +1,5 @@
-//! Our own server on the tree: the services as they are by default, but that HTTP without TLS is
-//! served and takes passwords, which a comparison with others needs.
+//! Plimsoll on the tree: the services with their defaults, except that HTTP without TLS is served
+//! and accepts passwords, which a comparison with others needs.
 
 use std::fs;
 use std::io;
@@ -16,10 +16,10 @@ use crate::ours;
 
 /// Standard ports of the services, which all move by the offset.
 const PORTS: [u16; 11] = [21, 80, 111, 215, 218, 443, 445, 990, 2049, 2150, 3260];
-/// Offsets that are tried, below what the kernel hands out by itself.
+/// Offsets that are tried, below the kernel's range of automatic ports (ip_local_port_range).
 const OFFSETS: std::ops::Range<u16> = 11_000..25_000;
 
-/// What a file that comes is until its end.
+/// How an upload is stored until its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Uploads {
     /// Another file, flushed and renamed: the default.
@@ -45,7 +45,7 @@ pub fn start(binary: &Path, tree: &Tree, uploads: Uploads) -> io::Result<Peer> {
     start_as(binary, tree, uploads, uploads.name())
 }
 
-/// Starts the server with a name of its own: several builds on one tree.
+/// Starts the server with another name: several builds on one tree.
 ///
 /// # Errors
 /// As [`start`].
@@ -78,7 +78,7 @@ pub fn start_as(
     Ok(peer)
 }
 
-/// The user, with the number under which the peers act as well, and the settings.
+/// The user, with the uid that the peers impersonate as well, and the settings.
 fn set(binary: &Path, state: &str, uploads: Uploads) -> io::Result<()> {
     let mut lines = vec![
         format!("configuration users create {USER} uid={UID} gid={UID} password={PASSWORD}"),

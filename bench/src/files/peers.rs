@@ -1,4 +1,4 @@
-//! Today's servers: started on the tree on ports of their own, or named with the reason why not.
+//! Today's servers: each started on the tree on separate ports, or listed with the reason why not.
 
 use std::fs;
 use std::io;
@@ -17,16 +17,16 @@ use super::{PASSWORD, USER};
 use crate::group::Group;
 use crate::programs::{Program, Programs, made};
 
-/// Who the servers act as: nobody that a usual machine has.
+/// The uid that the servers impersonate: no user of a usual machine has it.
 pub const UID: u32 = 12_021;
-/// How long a server may take until it listens.
+/// Time limit until a server listens.
 const START_MAX: Duration = Duration::from_secs(20);
 /// How often a port is tried meanwhile.
 const START_POLL: Duration = Duration::from_millis(20);
 /// The password as `crypt(3)` has it (SHA-512).
 const CRYPTED: &str = "$6$plimsollbench$/A5MrVwjh9sw09dX/HN/9rHPdYeY6oeHsgsI4xWaTP7\
                        ytZXEd7VE2us75jxZ.mSpCuIbgQ1k5O0iMF49nnjJo0";
-/// The same as web servers check it with least work (SHA-1, base64).
+/// The same in the form that web servers check with least CPU time (SHA-1, base64).
 const HASHED: &str = "{SHA}o3cOkwHD7Gf2y1wTOReNwr96zYY=";
 /// Runs a server where the account exists, and nowhere else on the machine.
 const WITH_ACCOUNT: &str = "mount --bind \"$0/passwd\" /etc/passwd && \
@@ -38,11 +38,11 @@ pub struct Peer {
     pub name: &'static str,
     /// Its version, as it says itself.
     pub version: String,
-    /// Where it is reached.
+    /// Its addresses.
     pub ways: Vec<Way>,
     /// Its processes.
     pub group: Group,
-    /// Only uploads are asked of it.
+    /// It is measured for uploads only.
     pub uploads_only: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct Way {
 }
 
 impl Peer {
-    /// The way of a case, if it is asked of this server.
+    /// The direction of a case, if this server is measured for it.
     pub fn way(&self, case: &Case) -> Option<&Way> {
         let asked = !self.uploads_only || case.work == Work::Upload;
         self.ways.iter().find(|way| asked && way.protocol == case.protocol)
@@ -66,26 +66,26 @@ impl Peer {
 pub struct Gap {
     /// Which.
     pub name: &'static str,
-    /// Over what, if it has none at all for it.
+    /// The protocol, if it has no figures at all for it.
     pub protocol: Option<Scheme>,
-    /// In which case, if only in that.
+    /// The case, if only that is missing.
     pub case: Option<String>,
     /// Why.
     pub why: String,
 }
 
 impl Gap {
-    /// Of what it has no figures.
+    /// The rows without figures.
     pub fn about(&self) -> String {
         self.case.clone().or(self.protocol.map(|p| p.name().to_owned())).unwrap_or_default()
     }
 }
 
-/// A server that is compared with: name, program, argument that makes it tell its version,
+/// A server that is compared with: name, program, argument that makes it print its version,
 /// protocols in the order of its ports.
 struct Row(&'static str, &'static str, &'static str, &'static [Scheme]);
 
-/// All that there are; rclone has a process for each protocol.
+/// All servers; rclone has a process for each protocol.
 const ROSTER: [Row; 8] = [
     Row("vsftpd", "vsftpd", "-v", &[Scheme::Ftp, Scheme::Ftps]),
     Row("ProFTPD", "proftpd", "-v", &[Scheme::Ftp, Scheme::Ftps, Scheme::Sftp]),
@@ -97,7 +97,7 @@ const ROSTER: [Row; 8] = [
     Row("rclone", "rclone", "version", &[Scheme::Https]),
 ];
 
-/// Where a protocol of a server is, with what the client is to insist on.
+/// The address of a protocol of a server, with the options that the client must use.
 ///
 /// # Errors
 /// When the parts make no address.
@@ -113,10 +113,10 @@ pub fn way(protocol: Scheme, port: u16, path: &str, cipher: &str) -> io::Result<
     Ok(Way { protocol, at: at.map_err(io::Error::other)? })
 }
 
-/// Starts all that are asked for by these protocols.
+/// Starts all that are requested for these protocols.
 ///
 /// # Errors
-/// When nothing can be prepared for them.
+/// When their files cannot be prepared.
 pub fn start(
     unpacked: Option<&Path>,
     tree: &Tree,
@@ -217,20 +217,20 @@ impl Common {
                 "nginx" | "apache2" | "rclone" => String::new(),
                 _ => tree.root.display().to_string(),
             };
-            // The release of today has no GCM for SSH.
+            // The current release has no GCM for SSH.
             let cipher = if row.1 == "proftpd" { "aes128-ctr" } else { "aes128-gcm" };
             peer.ways.push(way(*protocol, *port, &path, cipher)?);
         }
         Ok(peer)
     }
 
-    /// Makes a server's folder, with who may sign in.
+    /// Makes a server's folder, with the files of its users.
     fn prepare(&self, row: &Row, own: &Path, tree: &Tree) -> io::Result<()> {
         for folder in ["", "empty", "bodies", "locks"] {
             fs::create_dir_all(own.join(folder))?;
         }
         for folder in ["bodies", "locks"] {
-            // Only root can, and only for root there is anybody else to give it to.
+            // Only root can change the owner, and only for root there is another user.
             let _ = chown(own.join(folder), Some(UID), Some(UID));
         }
         if row.1 == "sshd" {

@@ -1,5 +1,5 @@
-//! The table of the comparison, what is won and lost, and how near the protected protocols are to
-//! one another.
+//! The table of the comparison, the rows won and lost, and the distances of the protected protocols
+//! from each other.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const EVEN: f64 = 0.03;
 /// How far the protected protocols may be from the fastest of them.
 const NEAR: f64 = 0.85;
 
-/// Prints everything.
+/// Prints all.
 pub fn print(wanted: &Wanted, peers: &[Peer], outcome: &Outcome) {
     let mut versions = BTreeMap::new();
     for peer in peers {

@@ -1,4 +1,4 @@
-//! The same transfers by curl and OpenSSH's `sftp`: whether our client favours anybody.
+//! The same transfers by curl and OpenSSH's `sftp`: a check that our client favours no server.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::peers::{Peer, Way};
 use super::tree::Tree;
 use super::{PASSWORD, Wanted, case};
 
-/// Who asks `ssh` for a password through this program says so in this variable.
+/// Set when `ssh` runs this program as its askpass program.
 pub const ASKED: &str = "PLIMSOLL_BENCH_ASKED";
 
 /// A transfer by another client.
@@ -25,13 +25,13 @@ pub struct Check {
     pub server: &'static str,
     /// The client.
     pub client: &'static str,
-    /// MB/s, signing in taken off; `None` if it was refused.
+    /// MB/s, sign-in subtracted; `None` if it was refused.
     pub mb_s: Option<f64>,
-    /// CPU time of the server, seconds per 10^9 bytes, signing in taken off.
+    /// CPU time of the server, seconds per 10^9 bytes, sign-in subtracted.
     pub server_s_gb: Option<f64>,
 }
 
-/// Answers `ssh`, when it has started this program to ask for a password.
+/// Prints the password for `ssh`, when it has started this program as its askpass program.
 pub fn answer() -> bool {
     let asked = std::env::var_os(ASKED).is_some();
     if asked {
@@ -40,10 +40,10 @@ pub fn answer() -> bool {
     asked
 }
 
-/// Moves the large file of one stream both ways over everything.
+/// Transfers the large file of one stream in both directions over all protocols.
 ///
 /// # Errors
-/// When a server is gone. What a client cannot do is left empty.
+/// When a server is gone. Transfers that a client does not support are empty.
 pub fn run(tree: &Tree, wanted: &Wanted, peers: &[Peer]) -> io::Result<Vec<Check>> {
     let mut checks = Vec::new();
     let cases = case::all(wanted).into_iter();
@@ -100,7 +100,7 @@ fn curl(work: Work, way: &Way, remote: &str, local: &Path) -> io::Result<bool> {
         Scheme::Ftps => "ftp",
         other => other.name(),
     };
-    // A path of FTP begins where one has signed in, but for a second slash.
+    // A path of FTP begins in the initial directory, unless it has a second slash.
     let slash = if scheme == "ftp" { "/" } else { "" };
     let url = format!("{scheme}://127.0.0.1:{}{slash}{}/{remote}", at.port, at.path);
     let mut command = Command::new("curl");

@@ -1,5 +1,5 @@
-//! The files that all servers give out, and the folders that they take files into: one tree for
-//! all, on tmpfs, seen by this program from below, past the servers.
+//! The files that all servers serve, and the folders for uploads: one tree for all, on tmpfs,
+//! accessed by this program directly, not through the servers.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,20 +13,20 @@ use super::Wanted;
 use super::case::{self, Case, Work};
 
 /// Content repeats after this many bytes: more than any window or record, so that no piece fits at
-/// another's place.
+/// another offset.
 const BLOCK: usize = (1 << 20) - 17;
 /// Bytes of a large file of the warm-up.
 const WARM: u64 = 16 << 20;
-/// Rights of the folders that servers take files into, whoever they act as.
+/// Permissions of the folders for uploads, whatever uid a server uses.
 const EVERYBODY: u32 = 0o1777;
 
 /// The tree; gone with the value.
 pub struct Tree {
-    /// Everything, the servers' own things too.
+    /// All files, including those of the servers.
     pub base: PathBuf,
     /// What is served.
     pub root: PathBuf,
-    /// The content of all files, again and again.
+    /// The content of all files, repeated.
     pub block: Vec<u8>,
     folders: AtomicU32,
 }
@@ -85,7 +85,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// What a case's warm-up moves.
+    /// The files of a case's warm-up.
     pub fn warm(&self, case: &Case) -> Case {
         let large = Case { files: case.streams, size: WARM, ..case.clone() };
         if case.is_small() { case.clone() } else { large }
@@ -123,8 +123,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Where the files of a case are, or will be: uploads go into a folder that never was before,
-    /// as some servers remember for a while what is where.
+    /// Where the files of a case are, or will be: uploads go into a new folder each time, as some
+    /// servers cache listings for a while.
     pub fn place(&self, case: &Case) -> Place {
         match case.work {
             Work::Download => self.down(case),
@@ -134,11 +134,11 @@ impl Tree {
         }
     }
 
-    /// Looks below the server whether the first `files` files of an upload are there whole, with
-    /// all their content if wanted.
+    /// Checks below the server that the first `files` files of an upload are complete, with all
+    /// their content if wanted.
     ///
     /// # Errors
-    /// Which one is not.
+    /// The file that is not.
     pub fn check(&self, place: &Place, size: u64, files: &[u32], content: bool) -> io::Result<()> {
         for n in files {
             let path = self.root.join(place.file(*n));

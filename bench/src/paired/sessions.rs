@@ -1,4 +1,4 @@
-//! Three rows each of the protocols whose clients sign in: SMB and iSCSI.
+//! Three rows each of the protocols with sessions: SMB and iSCSI.
 
 use std::fs::Permissions;
 use std::io;

@@ -1,4 +1,4 @@
-//! Whole files by smbclient: what it costs the server, signing in taken off.
+//! Whole files by smbclient: the server's cost, sign-in subtracted.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use super::servers::Server;
 use crate::ours::{SMB_PASSWORD, SMB_USER};
 use crate::room::Room;
 
-/// Which way.
+/// Direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// From the server.
@@ -22,10 +22,10 @@ pub enum Work {
     Put,
 }
 
-/// Files of one size that are moved by one command.
+/// Files of one size that are transferred by one command.
 #[derive(Debug, Clone, Copy)]
 pub struct Transfer {
-    /// Which way.
+    /// Direction.
     pub work: Work,
     /// Bytes of each.
     pub size: u64,
@@ -43,7 +43,7 @@ impl Transfer {
         }
     }
 
-    /// Where the files come from, and where to: on the share and beside it.
+    /// Source and destination of the files: on the share and outside of it.
     fn folders(&self, base: &Path) -> (PathBuf, PathBuf) {
         let (there, here) = (base.join("share/files"), base.join("here"));
         match self.work {
@@ -55,7 +55,7 @@ impl Transfer {
     /// Makes the files.
     ///
     /// # Errors
-    /// There is no room for them.
+    /// There is no space for them.
     pub fn prepare(&self, base: &Path) -> io::Result<()> {
         let (from, to) = self.folders(base);
         for folder in [&from, &to] {
@@ -82,17 +82,17 @@ impl Transfer {
     /// Removes them.
     ///
     /// # Errors
-    /// They are not there.
+    /// They do not exist.
     pub fn clean(&self, base: &Path) -> io::Result<()> {
         let (from, to) = self.folders(base);
         fs::remove_dir_all(from)?;
         fs::remove_dir_all(to)
     }
 
-    /// One command of smbclient, less what it costs to sign in.
+    /// One command of smbclient, less the cost of signing in.
     ///
     /// # Errors
-    /// It fails, or a file has not arrived whole.
+    /// It fails, or a file is incomplete.
     pub fn run(&self, base: &Path, server: &Server, protection: &str) -> io::Result<Cost> {
         let (_, to) = self.folders(base);
         let all = self.size * u64::from(self.files);

@@ -1,5 +1,5 @@
-//! Our server and smbd on one directory: each as its manual lets it be fastest, with the same user,
-//! and nothing of logs or printers.
+//! Plimsoll and smbd on one directory: each as fast as its manual permits, with the same user, and
+//! without logs and printers.
 
 use std::fs;
 use std::io;
@@ -14,11 +14,11 @@ use crate::ours::{self, SMB_PASSWORD, SMB_PORT, SMB_UID, SMB_USER, smb_url};
 use crate::programs::{Program, Programs};
 use crate::servers::await_that;
 
-/// Name of the server that is measured, in tables.
+/// Name of the server under test, in tables.
 pub const OURS: &str = "plimsoll";
 /// The same directory over NFSv4.1.
 pub const NFS4: &str = "plimsoll v4.1";
-/// First ports; out of the way of everything usual.
+/// First ports, outside of the usual ranges.
 const OFFSET: u16 = 26_200;
 const SMBD_PORT: u16 = 29_445;
 /// Runs a server where the account exists, and nowhere else on the machine.
@@ -29,7 +29,7 @@ const WITH_ACCOUNT: &str = "mount --bind \"$0/passwd\" /etc/passwd && \
 pub struct Server {
     /// Name in the tables.
     pub name: &'static str,
-    /// Its version, as it says itself.
+    /// Its version, as it prints it.
     pub version: String,
     /// Its share as a target, without options.
     pub url: String,
@@ -43,7 +43,7 @@ pub struct Server {
     pub group: Group,
 }
 
-/// Starts both; smbd only where it can be found.
+/// Starts both; smbd only if it is installed.
 ///
 /// # Errors
 /// Our server does not start or refuses its settings; smbd does not start.
@@ -69,7 +69,7 @@ pub fn share(base: &Path) -> io::Result<PathBuf> {
     Ok(share)
 }
 
-/// Starts our server, and sets it.
+/// Starts Plimsoll, and configures it.
 ///
 /// # Errors
 /// It does not start, or refuses its settings.
@@ -95,7 +95,7 @@ pub fn our_server(binary: &Path, base: &Path, share: &Path) -> io::Result<Server
     })
 }
 
-/// smbd with sendfile, and without what it does for others than clients of files.
+/// smbd with sendfile, and without services other than files.
 fn configuration(own: &str, share: &str) -> String {
     format!(
         "[global]\nserver role = standalone server\nmap to guest = never\n\
@@ -110,8 +110,8 @@ fn configuration(own: &str, share: &str) -> String {
     )
 }
 
-/// smbd's last act is to end its process group, which would be the one of whoever started us; by
-/// itself it still ends when we are killed.
+/// At its end smbd ends its process group, which would be that of the calling program; with a
+/// separate session it still ends when this program is killed.
 const OWN_SESSION: [&str; 3] = ["setpriv", "--pdeathsig=TERM", "setsid"];
 
 fn smbd(daemon: &Program, passwords: &Program, base: &Path, share: &Path) -> io::Result<Server> {
@@ -150,7 +150,7 @@ fn smbd(daemon: &Program, passwords: &Program, base: &Path, share: &Path) -> io:
     })
 }
 
-/// Tells smbpasswd the password.
+/// Passes the password to smbpasswd.
 fn password(words: &[String]) -> io::Result<()> {
     use std::io::Write;
     let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no command"))?;

@@ -4,8 +4,8 @@ use base::clock::NS_PER_S;
 
 use super::rate;
 
-/// A turn that stands still for `wait` seconds, begins slowly, then has 100 bytes a second, and
-/// whose last bytes take their time.
+/// A turn that stalls for `wait` seconds, begins slowly, then has 100 bytes a second, and takes
+/// long for its last bytes.
 fn turn(wait: u64, even: u64) -> Vec<(u64, u64)> {
     let mut all: Vec<_> = (0..=wait).map(|s| (s * NS_PER_S, 0)).collect();
     let mut bytes = 0;

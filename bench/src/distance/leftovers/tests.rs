@@ -1,4 +1,4 @@
-//! Whose leftovers are put away.
+//! The runs of which leftovers are removed.
 
 use super::*;
 

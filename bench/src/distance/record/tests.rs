@@ -1,4 +1,4 @@
-//! What is gone on with, what is refused, and what is not begun.
+//! What a run continues with, what is refused, and what is not started.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -115,10 +115,10 @@ fn who_was_not_done_in_time_is_not_let_run_over_a_worse_link() {
     assert!(hopeless(&outcome, &(2, Job::Big, "scp")).is_none());
     let gap = skipped(&outcome, 3).unwrap();
     assert_eq!(gap.why, "not done after 300 s over 2 ms, plain");
-    // What was not begun for that reason is told with where it was tried.
+    // A row that was not started for that reason refers to the link where the program was tried.
     outcome.gaps.insert((3, Job::Tree, "scp"), gap);
     assert_eq!(skipped(&outcome, 2).unwrap().why, "not done after 300 s over 2 ms, plain");
-    // What went wrong in another way is no reason.
+    // Other failures are no reason.
     outcome.gaps.insert((1, Job::Tree, "rsync"), Gap { why: "failed".to_owned(), late: false });
     assert!(hopeless(&outcome, &(2, Job::Tree, "rsync")).is_none());
 }
