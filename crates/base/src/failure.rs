@@ -57,7 +57,7 @@ impl Failure {
     }
 
     /// Prints it to standard error, and adds it to the log.
-    pub fn tell(&self) {
+    pub fn print(&self) {
         let mut text = format!("plimsoll: cannot {}: {}\n", self.tried, self.failed);
         if !self.hint.is_empty() {
             text += &format!("  {}\n", self.hint);
@@ -71,7 +71,7 @@ impl Failure {
 
     /// Prints it, and returns the exit code.
     pub fn report(self) -> ExitCode {
-        self.tell();
+        self.print();
         ExitCode::from(self.code)
     }
 }

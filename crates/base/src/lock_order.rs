@@ -43,13 +43,13 @@ pub struct OrderedMutex<T> {
 pub struct OrderedGuard<'a, T> {
     // Before `taken`: the lock is given back before its rank.
     guard: MutexGuard<'a, T>,
-    taken: Taken,
+    taken: HeldRank,
 }
 
 /// A rank that this thread holds.
-struct Taken(#[cfg(debug_assertions)] Rank);
+struct HeldRank(#[cfg(debug_assertions)] Rank);
 
-impl Taken {
+impl HeldRank {
     /// Takes a rank.
     ///
     /// # Panics
@@ -77,7 +77,7 @@ impl Taken {
 }
 
 #[cfg(debug_assertions)]
-impl Drop for Taken {
+impl Drop for HeldRank {
     fn drop(&mut self) {
         // A thread that ends may have none any more.
         let _ = HELD.try_with(|held| {
@@ -101,7 +101,7 @@ impl<T> OrderedMutex<T> {
     /// With debug assertions, when this thread holds a lock of this or a higher rank.
     #[inline]
     pub fn lock(&self) -> OrderedGuard<'_, T> {
-        let taken = Taken::take(self.rank);
+        let taken = HeldRank::take(self.rank);
         OrderedGuard { guard: self.inner.lock().unwrap_or_else(PoisonError::into_inner), taken }
     }
 }

@@ -68,9 +68,9 @@ pub struct Line {
     pub text: String,
 }
 
-/// Which lines are wanted.
+/// The lines that a reader requests.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct LogQuery<'a> {
     /// Those after this number.
     pub after: u64,
     /// Of this service, or of all.
@@ -81,16 +81,16 @@ pub struct Wanted<'a> {
     pub limit: usize,
 }
 
-impl Wanted<'_> {
+impl LogQuery<'_> {
     /// The newest `limit` lines of all services.
     pub const fn newest(limit: usize) -> Self {
         Self { after: 0, service: None, level: Level::Debug, limit }
     }
 }
 
-struct Kept {
+struct Retained {
     lines: VecDeque<Line>,
-    told: u64,
+    newest: u64,
     /// Of services that have one of their own.
     levels: Vec<(&'static str, Level)>,
     /// Of all others.
@@ -98,17 +98,21 @@ struct Kept {
 }
 
 /// As standard error: there is one for the process.
-static KEPT: Mutex<Kept> =
-    Mutex::new(Kept { lines: VecDeque::new(), told: 0, levels: Vec::new(), level: Level::Info });
+static RETAINED: Mutex<Retained> = Mutex::new(Retained {
+    lines: VecDeque::new(),
+    newest: 0,
+    levels: Vec::new(),
+    level: Level::Info,
+});
 
 /// The most verbose level of all services, so that a discarded line costs no lock.
 static MOST: AtomicU8 = AtomicU8::new(Level::Info as u8);
 
-fn kept() -> MutexGuard<'static, Kept> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+fn retained() -> MutexGuard<'static, Retained> {
+    RETAINED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Kept {
+impl Retained {
     fn level_of(&self, service: &str) -> Level {
         let own = self.levels.iter().find(|(name, _)| *name == service);
         own.map_or(self.level, |(_, level)| *level)
@@ -117,25 +121,25 @@ impl Kept {
 
 /// Sets the log level of a service; without a name, of all that have no level of their own.
 pub fn set_level(service: Option<&'static str>, level: Level) {
-    let mut kept = kept();
+    let mut retained = retained();
     match service {
-        None => kept.level = level,
+        None => retained.level = level,
         Some(service) => {
-            kept.levels.retain(|(name, _)| *name != service);
-            kept.levels.push((service, level));
+            retained.levels.retain(|(name, _)| *name != service);
+            retained.levels.push((service, level));
         }
     }
-    let most = kept.levels.iter().map(|(_, level)| *level).max();
-    MOST.store(most.unwrap_or(level).max(kept.level) as u8, Ordering::Relaxed);
+    let most = retained.levels.iter().map(|(_, level)| *level).max();
+    MOST.store(most.unwrap_or(level).max(retained.level) as u8, Ordering::Relaxed);
 }
 
 /// Whether a service logs lines of this level.
 pub fn wants(service: &str, level: Level) -> bool {
-    level as u8 <= MOST.load(Ordering::Relaxed) && level <= kept().level_of(service)
+    level as u8 <= MOST.load(Ordering::Relaxed) && level <= retained().level_of(service)
 }
 
 /// Logs a line: on standard error after `plimsoll: `, and for readers of the log.
-pub fn tell(service: &'static str, level: Level, text: &str) {
+pub fn write_line(service: &'static str, level: Level, text: &str) {
     if wants(service, level) {
         let text = line(text);
         // Without a standard error there is still the log.
@@ -153,24 +157,24 @@ fn line(text: &str) -> String {
 /// Keeps a line that standard error has already.
 pub fn keep(service: &'static str, level: Level, text: &str) {
     let text = text.chars().take(LOG_LINE_MAX).collect();
-    let mut kept = kept();
-    kept.told += 1;
-    let line = Line { number: kept.told, when_ns: wall_ns(), service, level, text };
-    kept.lines.push_back(line);
-    if kept.lines.len() > LOG_LINES_MAX {
-        kept.lines.pop_front();
+    let mut retained = retained();
+    retained.newest += 1;
+    let line = Line { number: retained.newest, when_ns: wall_ns(), service, level, text };
+    retained.lines.push_back(line);
+    if retained.lines.len() > LOG_LINES_MAX {
+        retained.lines.pop_front();
     }
 }
 
 /// The lines that are wanted, the oldest first.
-pub fn lines(wanted: &Wanted<'_>) -> Vec<Line> {
-    let kept = kept();
+pub fn lines(query: &LogQuery<'_>) -> Vec<Line> {
+    let retained = retained();
     let fits = |line: &&Line| {
-        line.number > wanted.after
-            && line.level <= wanted.level
-            && wanted.service.is_none_or(|service| line.service == service)
+        line.number > query.after
+            && line.level <= query.level
+            && query.service.is_none_or(|service| line.service == service)
     };
-    let newest = kept.lines.iter().rev().filter(fits).take(wanted.limit);
+    let newest = retained.lines.iter().rev().filter(fits).take(query.limit);
     let mut lines: Vec<Line> = newest.cloned().collect();
     lines.reverse();
     lines
@@ -178,14 +182,14 @@ pub fn lines(wanted: &Wanted<'_>) -> Vec<Line> {
 
 /// The number of the newest line; 0 before the first.
 pub fn newest() -> u64 {
-    kept().told
+    retained().newest
 }
 
-/// Logs a normal event, in the form of `format!`: `tell!("nfs", "{peer} has gone")`.
+/// Logs a normal event, in the form of `format!`: `info!("nfs", "{peer} has gone")`.
 #[macro_export]
-macro_rules! tell {
+macro_rules! info {
     ($service:expr, $($text:tt)*) => {
-        $crate::told!(Info, $service, $($text)*)
+        $crate::log_at!(Info, $service, $($text)*)
     };
 }
 
@@ -193,7 +197,7 @@ macro_rules! tell {
 #[macro_export]
 macro_rules! error {
     ($service:expr, $($text:tt)*) => {
-        $crate::told!(Error, $service, $($text)*)
+        $crate::log_at!(Error, $service, $($text)*)
     };
 }
 
@@ -201,7 +205,7 @@ macro_rules! error {
 #[macro_export]
 macro_rules! warning {
     ($service:expr, $($text:tt)*) => {
-        $crate::told!(Warning, $service, $($text)*)
+        $crate::log_at!(Warning, $service, $($text)*)
     };
 }
 
@@ -209,18 +213,18 @@ macro_rules! warning {
 #[macro_export]
 macro_rules! debug {
     ($service:expr, $($text:tt)*) => {
-        $crate::told!(Debug, $service, $($text)*)
+        $crate::log_at!(Debug, $service, $($text)*)
     };
 }
 
 /// What the others are made of.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! told {
+macro_rules! log_at {
     ($level:ident, $service:expr, $($text:tt)*) => {
         if $crate::log::wants($service, $crate::log::Level::$level) {
             let text = ::std::format!($($text)*);
-            $crate::log::tell($service, $crate::log::Level::$level, &text);
+            $crate::log::write_line($service, $crate::log::Level::$level, &text);
         }
     };
 }

@@ -64,7 +64,7 @@ pub enum Origin {
     /// By users, in the configuration.
     Configured,
     /// By the running server: sessions, clients. They are in no configuration.
-    Live,
+    Running,
 }
 
 /// Something that can be set or seen.
@@ -181,7 +181,7 @@ pub struct Action {
 
 /// What a path leads to.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct NodeRef {
     /// The declaration of the node there.
     pub context: &'static Context,
     /// If it is an item: which kind.
@@ -204,8 +204,8 @@ impl Context {
     ///
     /// # Errors
     /// Reports where the path ends.
-    pub fn find(&'static self, path: &Path) -> Result<Place, NoSuchNode> {
-        let mut place = Place { context: self, item: None };
+    pub fn find(&'static self, path: &Path) -> Result<NodeRef, NoSuchNode> {
+        let mut place = NodeRef { context: self, item: None };
         for (depth, segment) in path.segments().iter().enumerate() {
             place = place.context.below(segment).ok_or_else(|| NoSuchNode {
                 above: path.prefix(depth),
@@ -216,13 +216,13 @@ impl Context {
     }
 
     /// What is below it under this name. A context is never hidden by an item.
-    pub fn below(&'static self, name: &str) -> Option<Place> {
+    pub fn below(&'static self, name: &str) -> Option<NodeRef> {
         if let Some(context) = self.children.iter().find(|child| child.name == name) {
-            return Some(Place { context, item: None });
+            return Some(NodeRef { context, item: None });
         }
         let items = self.items?;
         items.key.check(&Value::Text(name.to_owned())).ok()?;
-        Some(Place { context: items.context, item: Some(items) })
+        Some(NodeRef { context: items.context, item: Some(items) })
     }
 
     /// One of its properties.

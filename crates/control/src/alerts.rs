@@ -232,11 +232,11 @@ impl Alerts {
         let unkept = match self.datasets.keep(stat, &by, second, *seconds) {
             Ok(dataset) => {
                 let until = base::units::utc(dataset.until.cast_signed());
-                base::tell!("alerts", "{by} started recording {stat} until {until} UTC");
+                base::info!("alerts", "{by} started recording {stat} until {until} UTC");
                 None
             }
             Err(why) => {
-                base::tell!("alerts", "{by} could not start recording {stat}: {why}");
+                base::info!("alerts", "{by} could not start recording {stat}: {why}");
                 Some(why.to_string())
             }
         };
@@ -262,7 +262,7 @@ impl Alerts {
         for target in Self::targets(inner, watched) {
             self.outbox.post(name, target, message.clone());
         }
-        base::tell!("alerts", "{}", message.line());
+        base::info!("alerts", "{}", message.line());
         if inner.recent.len() >= ALERT_RECENT_MAX {
             inner.recent.pop_front();
         }

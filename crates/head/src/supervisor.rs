@@ -214,14 +214,14 @@ impl Supervisor {
             Message::Reach(name, why) => {
                 match &why {
                     Some(why) => base::warning!("head", "clients do not reach {name} here: {why}"),
-                    None => base::tell!("head", "clients reach {name} here again"),
+                    None => base::info!("head", "clients reach {name} here again"),
                 }
                 self.machine.set_cut(&name, why);
             }
             Message::Etcd(why) => {
                 match &why {
                     Some(why) if self.etcd.is_none() => base::warning!("head", "{why}"),
-                    None if self.etcd.is_some() => base::tell!("head", "etcd answers again"),
+                    None if self.etcd.is_some() => base::info!("head", "etcd answers again"),
                     _ => {}
                 }
                 self.etcd = why;
@@ -252,9 +252,9 @@ impl Supervisor {
                         (millis(locked, running.listens), millis(running.listens, now));
                     let phases = Phases { lock, start, address, ..Phases::default() };
                     let at = wall_ns() / NS_PER_S;
-                    base::tell!("head", "{name} is served here, number {number}");
+                    base::info!("head", "{name} is served here, number {number}");
                     if let Some(done) = self.machine.served(name, *number, at, phases) {
-                        base::tell!("head", "{name}: {done}");
+                        base::info!("head", "{name}: {done}");
                     }
                 }
                 Err(why) => base::warning!("head", "{name} did not start: {why}"),
@@ -264,7 +264,7 @@ impl Supervisor {
             && let Some(running) = self.running.get_mut(name).filter(|r| r.number == *number)
         {
             (running.process, running.lock, running.deadline) = (None, None, None);
-            base::tell!("head", "{name} has ended, number {number}: {why}");
+            base::info!("head", "{name} has ended, number {number}: {why}");
         }
         let actions = self.machine.event(lease::now(), event);
         self.act(actions);

@@ -450,7 +450,7 @@ impl RunQueue {
         let _storing = self.storing();
         let run = self.lock().edit(number, edit)?;
         if let Err(error) = self.store.write(&run) {
-            base::tell!("lab", "the run {} cannot be stored: {error}", run.id);
+            base::info!("lab", "the run {} cannot be stored: {error}", run.id);
         }
         Some(run)
     }

@@ -8,7 +8,7 @@ use analytics::alert::Event;
 use base::clock::SystemClock;
 use base::failure::{Failure, OrFailure};
 use base::limits::STATE_SPACE_LOW;
-use base::log::{self, Wanted};
+use base::log::{self, LogQuery};
 use base::node::service::LOG_SHOWN;
 use base::node::{Path, Value};
 use base::units;
@@ -48,7 +48,7 @@ pub fn join(
     let known = (Arc::downgrade(&running.services), Arc::downgrade(&running.certificates));
     running.certificates.on_change(move || {
         let (Some(services), Some(shown)) = (known.0.upgrade(), known.1.upgrade()) else { return };
-        services.renew_tls(&shown).iter().for_each(Failure::tell);
+        services.renew_tls(&shown).iter().for_each(Failure::print);
     });
     let network = network(running, state);
     network.follow_partitions(&running.fabric);
@@ -239,7 +239,7 @@ fn administration(running: &Running, people: &People, socket: &FilePath) -> Stat
 
 /// `/maintenance/logs`.
 fn logs() -> State {
-    let lines = log::lines(&Wanted::newest(LOG_SHOWN));
+    let lines = log::lines(&LogQuery::newest(LOG_SHOWN));
     let shown = lines.iter().map(|line| format!("{}: {}", line.service, line.text));
     vec![("lines", Value::number(log::newest())), ("recent", Value::texts(shown))]
 }

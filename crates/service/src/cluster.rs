@@ -88,7 +88,7 @@ impl Cluster {
         let mut logged = self.logged.lock();
         for (name, last) in takeovers(status) {
             if logged.insert(name.to_owned(), last.at) != Some(last.at) {
-                base::tell!(NAME, "{name}: {last}");
+                base::info!(NAME, "{name}: {last}");
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::clock::{NS_PER_S, wall_ns};
 use base::limits::AUDIT_ROWS_MAX;
-use base::log::{self, Level, Line, Wanted};
+use base::log::{self, Level, Line, LogQuery};
 use base::node::service::LOG_SHOWN;
 use base::node::{Path, Value};
 use base::protocol;
@@ -106,11 +106,11 @@ impl Apply for ServiceNode {
         service.set(new);
         match (is_enabled(instance, old), is_enabled(instance, new)) {
             (true, false) => {
-                base::tell!(name, "{} disables {title}", who.user);
+                base::info!(name, "{} disables {title}", who.user);
                 instance.stop(Condition::Disabled(disabled_by(&who.user, *when)));
             }
             (false, true) => {
-                base::tell!(name, "{} enables {title}", who.user);
+                base::info!(name, "{} enables {title}", who.user);
                 if let Err(failure) = instance.start() {
                     base::error!(name, "{}", failure.why());
                 }
@@ -178,7 +178,7 @@ impl Live for ServiceNode {
         if let Some(done) = instance.service().act(path, action, parameters) {
             return done.map(|()| Json::Null);
         }
-        base::tell!(instance.name(), "{} restarts {}", who.user, instance.title());
+        base::info!(instance.name(), "{} restarts {}", who.user, instance.title());
         instance.restart().map_err(|failure| {
             base::error!(instance.name(), "{}", failure.why());
             Problem::conflict(path, failure.why(), failure.way_out())
@@ -220,7 +220,7 @@ fn counted(n: i64, noun: &str) -> String {
 
 /// The newest lines of a service's log.
 pub fn log_of(service: &str) -> Value {
-    let wanted = Wanted { service: Some(service), ..Wanted::newest(LOG_SHOWN) };
+    let wanted = LogQuery { service: Some(service), ..LogQuery::newest(LOG_SHOWN) };
     let shown = |line: &Line| {
         let when = utc((line.when_ns / NS_PER_S).cast_signed());
         format!("{when} {}: {}", line.level.name(), line.text)

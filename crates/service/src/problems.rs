@@ -130,7 +130,7 @@ impl Problems {
         }
         let is_there = |id: &str| list.iter().any(|one| one.fault.id == id);
         for id in before.keys().filter(|id| !is_there(id)) {
-            base::tell!("problems", "{id}: ended");
+            base::info!("problems", "{id}: ended");
         }
     }
 

@@ -90,7 +90,7 @@ fn script(
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(stopped) => {
             let what = if args.lines.is_empty() { "line" } else { "command" };
-            failed(&format!("run {what} {}", stopped.line), &stopped.error).tell();
+            failed(&format!("run {what} {}", stopped.line), &stopped.error).print();
             Ok(ExitCode::from(stopped.error.exit_code()))
         }
     }

@@ -168,7 +168,7 @@ fn import(tree: &Tree, file: &Path) -> Result<(), Failure> {
         Failure::new(&tried, &all.join("\n  "), hint)
     })?;
     for note in &done.notes {
-        base::tell!("configuration", "{note}");
+        base::info!("configuration", "{note}");
     }
     Ok(())
 }
@@ -233,9 +233,9 @@ fn reload(plan: &Plan<'_>, running: &Running) {
         .and_then(|rules| services.check_rules(&rules).map(|()| rules));
     match rules {
         Ok(rules) => running.shares.set_rules(&running.given, &rules),
-        Err(failure) => failure.tell(),
+        Err(failure) => failure.print(),
     }
-    services.renew_tls(&running.certificates).iter().for_each(Failure::tell);
+    services.renew_tls(&running.certificates).iter().for_each(Failure::print);
 }
 
 /// In the order of the data: first no new requests are accepted, then the received data is

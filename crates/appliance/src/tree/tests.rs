@@ -100,7 +100,7 @@ fn no_action_is_hidden_by_a_command() {
         let live = path.parent().and_then(|above| ROOT.find(&above).ok()).is_some_and(|above| {
             let items = above.context.items;
             items.is_some_and(|items| {
-                items.origin == Origin::Live && std::ptr::eq(items.context, context)
+                items.origin == Origin::Running && std::ptr::eq(items.context, context)
             })
         });
         for action in context.actions {
@@ -113,7 +113,7 @@ fn no_action_is_hidden_by_a_command() {
 #[test]
 fn live_items_hold_no_settings() {
     for (path, context) in all() {
-        let Some(items) = context.items.filter(|items| items.origin == Origin::Live) else {
+        let Some(items) = context.items.filter(|items| items.origin == Origin::Running) else {
             continue;
         };
         let settings = items.context.properties.iter().filter(|p| p.is_configured()).count();

@@ -39,7 +39,7 @@ fn clocks_that_are_never_read_undisturbed_are_read_a_limited_number_of_times() {
 }
 
 #[test]
-fn manual_clock_moves_only_when_told() {
+fn manual_clock_moves_only_when_advanced() {
     let clock = ManualClock::at(7);
     assert_eq!(clock.wall_ns(), 7);
     clock.advance(Duration::from_nanos(5));

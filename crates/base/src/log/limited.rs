@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Level, tell, wants};
+use super::{Level, wants, write_line};
 use crate::clock::monotonic_ns;
 use crate::limits::{LOG_CLIENT_INTERVAL, LOG_CLIENTS_MAX, LOG_NAME_MAX};
 use crate::peer;
@@ -44,10 +44,10 @@ impl ClientLines {
         }
         match self.take(client, monotonic_ns()) {
             None => {}
-            Some(0) => tell(service, level, &text()),
+            Some(0) => write_line(service, level, &text()),
             Some(more) => {
                 let text = text();
-                tell(service, level, &format!("{text} ({more} more since the last line)"));
+                write_line(service, level, &format!("{text} ({more} more since the last line)"));
             }
         }
     }

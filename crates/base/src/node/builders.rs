@@ -89,7 +89,7 @@ impl Items {
         max: usize,
         context: &'static Context,
     ) -> Self {
-        Self { noun, plural, key, max, context, origin: Origin::Live, fixed: &[] }
+        Self { noun, plural, key, max, context, origin: Origin::Running, fixed: &[] }
     }
 
     /// Some of them are always there.

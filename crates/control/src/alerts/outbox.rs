@@ -260,7 +260,7 @@ impl Shared {
 
     fn failed(&self, lane: usize, job: &Job, why: String, given_up: bool) {
         if given_up {
-            base::tell!("alerts", "a message of alert {} was dropped: {why}", job.alert);
+            base::info!("alerts", "a message of alert {} was dropped: {why}", job.alert);
         }
         self.standing(&job.alert, |standing| {
             standing.errors[lane] = why;

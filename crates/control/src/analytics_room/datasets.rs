@@ -44,7 +44,7 @@ impl Datasets {
     pub fn open(engine: Arc<Engine>, state: &FilePath, clock: Arc<dyn Clock>) -> Arc<Self> {
         let file = state.join(FILE);
         if let Err(why) = read(&engine, &file) {
-            base::tell!("analytics", "{} is omitted: {why}", file.display());
+            base::info!("analytics", "{} is omitted: {why}", file.display());
         }
         Arc::new(Self { engine, clock, file: Mutex::new(file) })
     }

@@ -10,7 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use base::clock::NS_PER_S;
 use base::limits::{API_STREAM_BUFFER, API_STREAM_KEEPALIVE, LOG_LINES_MAX};
-use base::log::{self, Level, Line, Wanted};
+use base::log::{self, Level, Line, LogQuery};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::channel;
 
@@ -72,7 +72,7 @@ pub async fn get(query: WhichQuery) -> Result<Response, ApiError> {
     let level = level(tried, least.as_deref())?;
     let limit = limit.unwrap_or(LOG_LINES_MAX).min(LOG_LINES_MAX);
     let (after, service) = (from.unwrap_or(0), service.as_deref());
-    let mut lines = log::lines(&Wanted { after, service, level, limit: limit + 1 });
+    let mut lines = log::lines(&LogQuery { after, service, level, limit: limit + 1 });
     let more = lines.len() > limit;
     lines.drain(..lines.len().saturating_sub(limit));
     answer(tried, &Rows { rows: lines.into_iter().map(Row::from).collect(), more })
@@ -99,7 +99,7 @@ pub async fn stream(
             tokio::time::sleep(NOTICE).await;
             let newest = log::newest();
             let (service, limit) = (service.as_deref(), LOG_LINES_MAX);
-            let lines = log::lines(&Wanted { after: seen, service, level, limit });
+            let lines = log::lines(&LogQuery { after: seen, service, level, limit });
             seen = newest.max(seen);
             let mut events: String = lines
                 .into_iter()

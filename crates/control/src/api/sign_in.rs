@@ -92,8 +92,8 @@ async fn note(
 ) {
     match (action, how) {
         ("sign-in refused", _) => base::warning!(ADMINISTRATION, "{action}: {user} from {from}"),
-        (_, "") => base::tell!(ADMINISTRATION, "{action}: {user} from {from}"),
-        _ => base::tell!(ADMINISTRATION, "{action}: {user} from {from} by {how}"),
+        (_, "") => base::info!(ADMINISTRATION, "{action}: {user} from {from}"),
+        _ => base::info!(ADMINISTRATION, "{action}: {user} from {from} by {how}"),
     }
     let who = Who::new(user, &from.to_string());
     let tree = control.tree.clone();

@@ -66,7 +66,7 @@ impl Drop for Keeper {
 async fn run(room: &Certificates) {
     loop {
         if let Err(e) = room.renew_own(false) {
-            base::tell!("certificates", "the self-signed certificate cannot be renewed: {e}");
+            base::info!("certificates", "the self-signed certificate cannot be renewed: {e}");
         }
         for (name, acme) in room.due() {
             order(room, &name, &acme).await;

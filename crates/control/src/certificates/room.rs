@@ -250,7 +250,7 @@ impl Certificates {
             match self.folder().read(&name) {
                 Ok(found) => drop(inner.issued.insert(name, found.unwrap_or_default())),
                 // It is ordered again.
-                Err(e) => base::tell!("certificates", "{name} cannot be loaded: {e}"),
+                Err(e) => base::info!("certificates", "{name} cannot be loaded: {e}"),
             }
         }
     }
@@ -270,7 +270,7 @@ impl Certificates {
         drop(inner);
         if let Err(wrong) = self.shown.set(&identity) {
             // It was read by the same function before: an internal error.
-            base::tell!("certificates", "the previous certificate stays in use: {wrong}");
+            base::info!("certificates", "the previous certificate stays in use: {wrong}");
         }
         if let Some(listener) = self.listener.get() {
             listener();
@@ -313,7 +313,7 @@ impl Certificates {
         let changed = before != inner.own.facts.fingerprint;
         drop(inner);
         if changed {
-            base::tell!("certificates", "a new self-signed certificate is in use");
+            base::info!("certificates", "a new self-signed certificate is in use");
             self.show();
         }
         Ok(())
@@ -353,7 +353,7 @@ impl Certificates {
         let mut issued = inner.issued.get(name).cloned().unwrap_or_default();
         change(&mut issued);
         if let Err(e) = self.folder().write(name, &issued) {
-            base::tell!("certificates", "{name} could not be stored for the next start: {e}");
+            base::info!("certificates", "{name} could not be stored for the next start: {e}");
         }
         inner.issued.insert(name.to_owned(), issued);
     }
@@ -365,11 +365,11 @@ impl Certificates {
         let tried = inner.orders.entry(name.to_owned()).or_default();
         match &why_not {
             None => {
-                base::tell!("certificates", "{name} was issued by the CA");
+                base::info!("certificates", "{name} was issued by the CA");
                 *tried = Tried::default();
             }
             Some(why) => {
-                base::tell!("certificates", "{name}: {why}");
+                base::info!("certificates", "{name}: {why}");
                 let (first, most) = ACME_RETRY;
                 let factor = 4_u32.saturating_pow(tried.failures.min(16));
                 tried.failures += 1;

@@ -194,7 +194,7 @@ impl Replication {
         action.run = Some(run);
         inner.running += 1;
         inner.threads.push(thread);
-        base::tell!("replication", "{by} starts {name}");
+        base::info!("replication", "{by} starts {name}");
         Ok(())
     }
 
@@ -212,7 +212,7 @@ impl Replication {
         if let Some((name, action)) = found {
             action.run = None;
             let record = record(name, run, outcome, reason, self.now());
-            base::tell!("replication", "{}", record.sentence());
+            base::info!("replication", "{}", record.sentence());
             let kept = self.history.add(&record);
             self.keep(&mut inner, kept);
         }

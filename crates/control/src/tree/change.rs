@@ -368,7 +368,7 @@ impl<'a> Draft<'a> {
     }
 
     /// An existing node, in the configuration or in this run.
-    fn there(&self, path: &Path) -> Result<base::node::Place, Problem> {
+    fn there(&self, path: &Path) -> Result<base::node::NodeRef, Problem> {
         there(&self.document, self.running, path)
     }
 
@@ -378,7 +378,7 @@ impl<'a> Draft<'a> {
         let refuse = |sentence: &str| Err(Problem::conflict(path, sentence, ""));
         match place.item {
             None => refuse("it is a fixed part of the appliance"),
-            Some(items) if items.origin == Origin::Live => {
+            Some(items) if items.origin == Origin::Running => {
                 refuse("it is created by the server; use its actions")
             }
             Some(_) if !self.document.is_made(path) => refuse("it is built in"),
@@ -419,7 +419,7 @@ impl<'a> Draft<'a> {
             .ok()
             .filter(|again| *again == path)
             .ok_or_else(|| wrong("it is not valid in a path"))?;
-        let context = |place: base::node::Place| {
+        let context = |place: base::node::NodeRef| {
             place.context.children.iter().any(|child| child.name == name)
         };
         if self.there(&path).is_ok() || place.is_some_and(context) {
@@ -456,7 +456,7 @@ pub fn there(
     document: &Document,
     running: &dyn Running,
     path: &Path,
-) -> Result<base::node::Place, Problem> {
+) -> Result<base::node::NodeRef, Problem> {
     let place = document.root().find(path).map_err(|e| {
         let known =
             document.root().find(&e.above).map(|place| names(document, running, &e.above, place));
@@ -494,7 +494,7 @@ fn names(
     document: &Document,
     running: &dyn Running,
     path: &Path,
-    place: base::node::Place,
+    place: base::node::NodeRef,
 ) -> Vec<String> {
     const SHOWN: usize = 12;
     let mut names: Vec<String> =

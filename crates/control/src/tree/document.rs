@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::node::{Context, Default, Origin, Path, Place, Property, Value};
+use base::node::{Context, Default, NodeRef, Origin, Path, Property, Value};
 
 /// Properties of a node that were set.
 pub type Settings = BTreeMap<String, Value>;
@@ -145,7 +145,7 @@ impl Document {
 
     /// The first item on the way to a node that is not in the document.
     pub fn missing(&self, path: &Path) -> Option<Path> {
-        let mut place = Place { context: self.root, item: None };
+        let mut place = NodeRef { context: self.root, item: None };
         for (depth, name) in path.segments().iter().enumerate() {
             let at = path.prefix(depth + 1);
             let Some(next) = place.context.below(name) else { return Some(at) };
@@ -159,7 +159,7 @@ impl Document {
     }
 
     /// The declaration of a node, whether it is there or not.
-    pub fn place(&self, path: &Path) -> Option<Place> {
+    pub fn place(&self, path: &Path) -> Option<NodeRef> {
         self.root.find(path).ok()
     }
 
@@ -189,7 +189,7 @@ impl Document {
 
     /// Enters an item, with those above it.
     pub fn create(&mut self, path: &Path) {
-        let mut place = Place { context: self.root, item: None };
+        let mut place = NodeRef { context: self.root, item: None };
         for (depth, name) in path.segments().iter().enumerate() {
             let Some(next) = place.context.below(name) else { return };
             let configured = |items: &base::node::Items| {

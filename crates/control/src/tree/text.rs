@@ -186,7 +186,7 @@ fn node(
         .root()
         .find(&path)
         .map_err(|e| Problem::unknown(&path, &e.to_string(), "GET /api/v1/tree lists the nodes"))?;
-    if place.item.is_some_and(|items| items.origin == Origin::Live) {
+    if place.item.is_some_and(|items| items.origin == Origin::Running) {
         return Err(Problem::new(&path, "it is not part of the configuration", "remove it"));
     }
     document.create(&path);

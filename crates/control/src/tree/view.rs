@@ -1,7 +1,7 @@
 //! The declarations and the nodes as JSON, as the API shows them.
 
 use base::node::{
-    Action, Context, Default, Effect, Items, Kind, Origin, Path, Place, Property, Role,
+    Action, Context, Default, Effect, Items, Kind, NodeRef, Origin, Path, Property, Role,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -36,7 +36,7 @@ fn items(items: &Items) -> Json {
         "max": items.max,
         "origin": match items.origin {
             Origin::Configured => "configured",
-            Origin::Live => "live",
+            Origin::Running => "live",
         },
         "fixed": items.fixed,
         "context": declaration(items.context),
@@ -140,7 +140,7 @@ pub fn node(tree: &Tree, path: &Path, depth: usize, viewer: &dyn Viewer) -> Resu
 fn one(
     tree: &Tree,
     current: &Current,
-    (path, place): (&Path, Place),
+    (path, place): (&Path, NodeRef),
     depth: usize,
     viewer: &dyn Viewer,
 ) -> Json {
@@ -190,7 +190,7 @@ fn why_not(
     tree: &Tree,
     document: &Document,
     path: &Path,
-    place: Place,
+    place: NodeRef,
     viewer: &dyn Viewer,
 ) -> Option<String> {
     if let Some(why) = viewer.why_not(place.context.scope) {
@@ -201,7 +201,7 @@ fn why_not(
         return Some(why);
     }
     let missing = document.missing(path)?;
-    let is_live = |items: &Items| items.origin == Origin::Live;
+    let is_live = |items: &Items| items.origin == Origin::Running;
     // Below a live item, too, nothing could be in the configuration.
     let above = tree.root().find(&missing).ok().and_then(|found| found.item);
     if place.item.is_some_and(is_live) || above.is_some_and(is_live) {

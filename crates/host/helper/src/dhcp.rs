@@ -181,7 +181,7 @@ impl Client {
         let after = entry.after(event, now_s());
         if after.lease.as_ref().map(|one| one.cidr) != entry.lease.as_ref().map(|one| one.cidr) {
             match &after.lease {
-                Some(lease) => base::tell!("host", "{} has {} by DHCP", self.link, lease.cidr),
+                Some(lease) => base::info!("host", "{} has {} by DHCP", self.link, lease.cidr),
                 None => base::warning!("host", "{} has no address by DHCP any more", self.link),
             }
         }
@@ -196,7 +196,7 @@ impl Client {
         let Some(outgoing) = machine.release() else { return };
         let address = outgoing.from;
         match sockets.send_packet(&outgoing) {
-            Ok(()) => base::tell!("host", "DHCP on {}: {address} is released", self.link),
+            Ok(()) => base::info!("host", "DHCP on {}: {address} is released", self.link),
             Err(e) => base::warning!("host", "DHCP on {}: {address} is kept: {e}", self.link),
         }
     }

@@ -261,7 +261,7 @@ impl Keeper {
             Refusal::Conflict(why)
         })?;
         self.folder.enter(change)?;
-        base::tell!("host", "change {}: {} steps", change.number, steps.len());
+        base::info!("host", "change {}: {} steps", change.number, steps.len());
         let mut timed = Timed { backend: &mut *self.backend, deadline };
         let done = reach(&mut timed, target, &change.adopted);
         if let Err(failure) = done {
@@ -298,7 +298,7 @@ impl Keeper {
         }
         self.folder.confirm()?;
         self.waiting = None;
-        base::tell!("host", "change {change} is confirmed");
+        base::info!("host", "change {change} is confirmed");
         Ok(())
     }
 

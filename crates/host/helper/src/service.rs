@@ -164,14 +164,14 @@ impl Helper {
         match &reply {
             Reply::Failed { why } => base::warning!("host", "{name}: {why}"),
             Reply::Wrong(list) => {
-                base::tell!("host", "{name}: {} properties are wrong", list.len())
+                base::info!("host", "{name}: {} properties are wrong", list.len())
             }
             Reply::NetworkStatus(_) | Reply::DiskHealth(_) => base::debug!("host", "{name}"),
             Reply::Pools(reply) => match reply.as_ref() {
-                PoolReply::Done(sentence) => base::tell!("host", "{name}: {sentence}"),
+                PoolReply::Done(sentence) => base::info!("host", "{name}: {sentence}"),
                 _ => base::debug!("host", "{name}"),
             },
-            _ => base::tell!("host", "{name}: done"),
+            _ => base::info!("host", "{name}: done"),
         }
         reply
     }

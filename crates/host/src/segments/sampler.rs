@@ -59,8 +59,8 @@ impl SegmentSampler {
         let load = move || {
             let result = Observer::start(&root);
             match &result {
-                Ok(_) => base::tell!("segments", "TCP segments: {}", Tier::Programs),
-                Err(why) => base::tell!(
+                Ok(_) => base::info!("segments", "TCP segments: {}", Tier::Programs),
+                Err(why) => base::info!(
                     "segments",
                     "TCP segments: mean size only, from the counters of IP: {why}"
                 ),

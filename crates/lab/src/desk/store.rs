@@ -61,8 +61,8 @@ impl Store {
             let own = |run: &Run| place.ends_with(&run.id) && run.format <= VERSION;
             match read {
                 Ok(run) if own(&run) => runs.push(run),
-                Ok(_) => base::tell!("lab", "{} is not a run of this version", place.display()),
-                Err(why) => base::tell!("lab", "{} cannot be read: {why}", place.display()),
+                Ok(_) => base::info!("lab", "{} is not a run of this version", place.display()),
+                Err(why) => base::info!("lab", "{} cannot be read: {why}", place.display()),
             }
         }
         Ok(runs)

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use base::limits::{SMB_SCAN_ENOUGH, TRANSFER_LIST_BATCH};
-use base::log::{Level, Wanted, lines, newest};
+use base::log::{Level, LogQuery, lines, newest};
 use e2e::api::wait_for;
 use e2e::patience;
 use e2e::smb::{Ask, Smb};
@@ -165,7 +165,7 @@ fn a_refused_share_is_one_line_of_the_log_for_each_client() {
         (0..200).for_each(|n| ask(&mut smb, n));
     }
     let service = Some("smb");
-    let lines = lines(&Wanted { after: before, service, level: Level::Debug, limit: 1_000 });
+    let lines = lines(&LogQuery { after: before, service, level: Level::Debug, limit: 1_000 });
     let refused: Vec<_> = lines.iter().filter(|line| line.text.contains("refused")).collect();
     assert_eq!(refused.len(), 2, "{refused:?}");
     assert!(refused.iter().all(|line| line.text.len() < 300 && !line.text.contains('\u{1b}')));

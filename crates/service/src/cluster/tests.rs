@@ -145,7 +145,7 @@ fn a_takeover_is_an_alert_and_a_line_in_the_log() {
                     400 ms, address 1 ms";
     assert_eq!(said, expected);
     let is_logged = || {
-        let lines = base::log::lines(&base::log::Wanted::newest(1_000));
+        let lines = base::log::lines(&base::log::LogQuery::newest(1_000));
         lines.iter().filter(|line| line.text.starts_with("accounts: taken over by right")).count()
     };
     assert_eq!(is_logged(), 1);

@@ -86,7 +86,7 @@ impl DavState for DavLocks {
             Err(error) => return Err(error.to_string()),
         }
         let by = show::bytes(by.as_bytes());
-        base::tell!(
+        base::info!(
             "http",
             "{by} released the lock {id} of {} on {}, taken from {}",
             was.user,

@@ -219,7 +219,7 @@ impl NfsState for NfsClients {
         }
         let (id, label, by) = (&was.id, &was.label, show::bytes(by.as_bytes()));
         let (opens, locks, delegations) = (was.opens, was.locks, was.delegations);
-        base::tell!(
+        base::info!(
             "nfs",
             "{by} expired the NFS client {id} at {label}, and with it {opens} opens, \
              {locks} locks, {delegations} delegations"

@@ -119,7 +119,7 @@ pub(super) fn snapshots(config: &ShareConfig) -> Option<&FilePath> {
     if are_subvolumes(&config.directory) {
         return Some(at);
     }
-    base::tell!(
+    base::info!(
         "shares",
         "{} has no .snapshot: snapshots of ZFS are not directories that can be served",
         config.name

@@ -195,7 +195,7 @@ impl Shares {
             match done {
                 Ok(()) => {
                     all.remove(&name);
-                    base::tell!("shares", "{name} is online again");
+                    base::info!("shares", "{name} is online again");
                 }
                 // It is tried again.
                 Err(problem) => {

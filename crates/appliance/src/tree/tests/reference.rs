@@ -106,7 +106,7 @@ fn actions(text: &mut String, actions: &[Action]) {
 fn items(text: &mut String, items: &Items) {
     let who = match items.origin {
         Origin::Configured => "can be created and destroyed",
-        Origin::Live => "are created by the server",
+        Origin::Running => "are created by the server",
     };
     let fixed = match items.fixed {
         [] => String::new(),

@@ -197,7 +197,7 @@ impl Keeper {
             Err(_) if task.is_stopped() => "It was stopped.".to_owned(),
             Err(failure) => failure.to_string(),
         };
-        base::tell!("host", "{} of the pool {name}: {result}", task.kind.name());
+        base::info!("host", "{} of the pool {name}: {result}", task.kind.name());
         let (kind, started_s) = (task.kind, task.started_s);
         let ended = Ended { kind, started_s, ended_s: now_s(), complete, result };
         if let Ok(volume) = self.volume(name) {

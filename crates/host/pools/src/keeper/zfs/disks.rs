@@ -178,7 +178,7 @@ impl Keeper {
         });
         for leaf in lost {
             match tools.zpool(&["online", name, &leaf.name], CHANGE_TIME) {
-                Ok(_) => base::tell!("host", "the disk {} of the pool {name} is back", leaf.name),
+                Ok(_) => base::info!("host", "the disk {} of the pool {name} is back", leaf.name),
                 Err(e) => base::warning!("host", "{e}"),
             }
         }
