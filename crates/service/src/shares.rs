@@ -368,7 +368,7 @@ impl Shares {
         storage::follow(config, &files);
         // Clients that cache file contents must be notified of changes by local programs.
         let locks = Arc::clone(&self.kit.locks);
-        files.tell_changes(Box::new(move |changed| match changed {
+        files.set_change_listener(Box::new(move |changed| match changed {
             Changed::File(file) => locks.changed_on_host(file),
             Changed::Directory(dir, kinds) => locks.notices().seen(dir, kinds),
         }));

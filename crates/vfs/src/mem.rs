@@ -158,7 +158,7 @@ impl Drop for Guard {
         let Ok(inode) = state.get_mut(self.ino) else { return };
         inode.retained -= 1;
         if inode.retained == 0 && inode.attr.nlink == 0 {
-            state.take_away(self.ino);
+            state.remove_inode(self.ino);
         }
     }
 }
@@ -283,12 +283,12 @@ impl State {
         inode.attr.nlink -= 1;
         let gone = inode.attr.nlink == 0 || inode.attr.kind == FileType::Directory;
         if gone && inode.retained == 0 {
-            self.take_away(ino);
+            self.remove_inode(ino);
         }
         Ok(())
     }
 
-    fn take_away(&mut self, ino: u64) {
+    fn remove_inode(&mut self, ino: u64) {
         self.used -= self.inodes.remove(&ino).map_or(0, |inode| inode.attr.used);
     }
 

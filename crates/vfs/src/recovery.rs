@@ -136,7 +136,7 @@ const MAGIC: &[u8; 8] = b"PLMclnt1";
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verb {
-    Known = 1,
+    Recorded = 1,
     Gone = 2,
 }
 
@@ -249,7 +249,7 @@ impl ClientRecords for FileRecords {
         if inner.book.clients.len() >= CLIENT_RECORDS_MAX {
             return Err(RecordError::TooMany);
         }
-        self.append(&mut inner, Verb::Known, client)?;
+        self.append(&mut inner, Verb::Recorded, client)?;
         inner.book.clients.insert(client.clone(), true);
         Ok(())
     }
@@ -308,7 +308,7 @@ fn decode(bytes: &[u8]) -> Option<(Verb, ClientId, usize)> {
         return None;
     }
     let verb = match *body.get(2)? {
-        1 => Verb::Known,
+        1 => Verb::Recorded,
         2 => Verb::Gone,
         _ => return None,
     };
@@ -331,7 +331,7 @@ pub fn read(bytes: &[u8]) -> io::Result<Vec<ClientId>> {
     let mut clients = BTreeMap::new();
     while let Some((verb, client, len)) = decode(rest) {
         match verb {
-            Verb::Known => clients.insert(client, ()),
+            Verb::Recorded => clients.insert(client, ()),
             Verb::Gone => clients.remove(&client),
         };
         rest = rest.get(len..).unwrap_or_default();
@@ -344,7 +344,7 @@ fn write_whole<'a>(
     clients: impl Iterator<Item = &'a ClientId>,
 ) -> io::Result<(File, u64)> {
     let mut bytes = MAGIC.to_vec();
-    clients.for_each(|client| bytes.extend(encode(Verb::Known, client)));
+    clients.for_each(|client| bytes.extend(encode(Verb::Recorded, client)));
     replace(path, &bytes)
 }
 

@@ -24,7 +24,7 @@ pub mod snapdir;
 mod suspended;
 
 pub use current::Shares;
-pub use entered::{Entered, Origin};
+pub use entered::{Origin, OriginGrant};
 pub use leasing::Leasing;
 pub use read_only::ReadOnly;
 pub use service::{Service, ServiceRules};
@@ -102,7 +102,7 @@ impl Share {
 pub enum ShareError {
     /// There is a share of this name.
     #[error("a share named {0} already exists")]
-    Taken(String),
+    NameInUse(String),
     /// Two names have the same tag, so that handles would be ambiguous.
     #[error("share {0} would have the same file handles as {1}: choose another name")]
     Alike(String, String),
@@ -194,7 +194,7 @@ impl ShareTable {
         let tag = tag(name);
         if let Some(other) = self.by_tag.get(&tag) {
             let error = if other.name == name {
-                ShareError::Taken(name.to_owned())
+                ShareError::NameInUse(name.to_owned())
             } else {
                 ShareError::Alike(name.to_owned(), other.name.clone())
             };

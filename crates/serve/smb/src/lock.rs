@@ -7,7 +7,7 @@ use base::clock::Deadline;
 use base::limits::SMB_RANGES_MAX;
 use base::refusals::Limit;
 use tokio::sync::oneshot;
-use vfs::locks::{GraceRequest, Kind, Protocol, Range, Refused, Waited, waits::Asked};
+use vfs::locks::{GraceRequest, Kind, Protocol, Range, Refused, Waited, waits::LockOutcome};
 use wire::smb::create::access;
 use wire::smb::lock::{Element, Request as Asks, lock_flags};
 use wire::smb::negotiate::capabilities;
@@ -238,8 +238,8 @@ async fn wait(
     });
     let closed = open.closed.notified();
     let id = match entry.locks.lock_or_wait(entry.key, &entry.owner, range, kind, woken)? {
-        Asked::Granted => return Ok(()),
-        Asked::Waiting(id, _) => id,
+        LockOutcome::Granted => return Ok(()),
+        LockOutcome::Waiting(id, _) => id,
     };
     let gone = tokio::select! {
         how = granted => match how {

@@ -94,7 +94,7 @@ pub fn rules_for(
         }
         Some(ShareMode::SignIn) => {
             let exceptions = exceptions.iter().map(|text| Rule::parse_access(text, names));
-            let rules = exceptions.chain([Ok(Rule::everybody(base))]);
+            let rules = exceptions.chain([Ok(Rule::for_all_clients(base))]);
             rules.collect::<Result<_, _>>().map(Rules::of)
         }
         None => Ok(Rules::default()),

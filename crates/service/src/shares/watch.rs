@@ -33,7 +33,7 @@ impl Lost {
     }
 
     fn may_be(&self, found: &DirectoryIdentity) -> bool {
-        *found == self.identity || (self.removed && found.is_beside(&self.identity))
+        *found == self.identity || (self.removed && found.is_on_same_file_system(&self.identity))
     }
 }
 
@@ -53,7 +53,7 @@ fn problem(
             format!("the directory {dir} does not exist any more")
         }
         Err(e) => format!("{dir} cannot be opened any more: {e}"),
-        Ok(found) if !found.is_beside(lost) => {
+        Ok(found) if !found.is_on_same_file_system(lost) => {
             format!("{dir} is on a different file system than the directory that was served")
         }
         Ok(_) => format!("{dir} is not the directory that was served"),

@@ -75,7 +75,7 @@ fn keys(bench: &Bench) {
 }
 
 /// What a client holds over a restart.
-struct Held {
+struct RetainedHandle {
     what: &'static str,
     handle: Handle,
     content: Option<&'static [u8]>,
@@ -106,7 +106,7 @@ pub fn run_restart(bench: Bench) {
     check(&*fs, &held, 3);
 }
 
-fn prepare(fs: &dyn FileSystem) -> Vec<Held> {
+fn prepare(fs: &dyn FileSystem) -> Vec<RetainedHandle> {
     let me = As { fs, cred: user(1000, 1000) };
     let top = me.mkdir(&fs.root(), "restart");
     let (a, b) = (me.mkdir(&top, "a"), me.mkdir(&top, "b"));
@@ -132,8 +132,8 @@ fn prepare(fs: &dyn FileSystem) -> Vec<Held> {
     let deep = (0..40).fold(a, |dir, n| me.mkdir(&dir, &format!("level-{n}")));
     let deepest = file(&deep, "deepest", b"deepest");
     let link = done(fs.symlink(me.cx(), &a, b"link", b"target", &super::mode(0o777))).handle;
-    let file_of = |what, handle, content| Held { what, handle, content: Some(content) };
-    let other = |what, handle| Held { what, handle, content: None };
+    let file_of = |what, handle, content| RetainedHandle { what, handle, content: Some(content) };
+    let other = |what, handle| RetainedHandle { what, handle, content: None };
     vec![
         file_of("untouched", plain, b"plain"),
         file_of("renamed in its directory", renamed, b"renamed"),
@@ -149,11 +149,11 @@ fn prepare(fs: &dyn FileSystem) -> Vec<Held> {
     ]
 }
 
-fn check(fs: &dyn FileSystem, held: &[Held], round: usize) {
+fn check(fs: &dyn FileSystem, held: &[RetainedHandle], round: usize) {
     let me = As { fs, cred: user(1000, 1000) };
     // Another order each time, so that each handle is once the first to be looked for.
     for n in 0..held.len() {
-        let Held { what, handle, content } = &held[(n + round * 5) % held.len()];
+        let RetainedHandle { what, handle, content } = &held[(n + round * 5) % held.len()];
         let attr = fs.getattr(me.cx(), handle);
         assert!(attr.is_ok(), "{what}: {attr:?} in round {round}");
         if let Some(content) = content {

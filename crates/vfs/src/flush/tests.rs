@@ -99,7 +99,7 @@ fn one_flush_releases_all_that_came_before_it() {
 }
 
 #[test]
-fn a_failed_flush_is_told_to_all_and_ends_the_way() {
+fn a_failed_flush_is_reported_to_all_waiters_and_ends_the_round() {
     let bench = Bench::new();
     let (file, go_file) = bench.target(1, Ok(()));
     let (dir, _go_dir) = bench.target(2, Ok(()));
@@ -219,7 +219,7 @@ fn survives(faulty: Faulty) -> (Released, Released, FlushCounts) {
 }
 
 #[test]
-fn a_panic_in_a_target_is_an_error_to_its_waiter_and_to_nobody_else() {
+fn a_panic_in_a_target_is_an_error_of_its_waiter_only() {
     let once = || AtomicUsize::new(1);
     let none = Faulty::default;
     let cases = [
@@ -236,7 +236,7 @@ fn a_panic_in_a_target_is_an_error_to_its_waiter_and_to_nobody_else() {
 }
 
 #[test]
-fn a_panic_in_a_completion_holds_up_nobody() {
+fn a_panic_in_a_completion_delays_no_other() {
     let bench = Bench { group: FlushGroup::with_threads(1).expect("a thread"), ..Bench::new() };
     let (target, go) = bench.target(7, Ok(()));
     bench.submit(0, &[&target]);

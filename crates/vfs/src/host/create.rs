@@ -106,7 +106,10 @@ impl HostFs {
         drop(caller);
         let (path_fd, attr) = held?;
         let node = self.met(place, name, path_fd, &attr)?;
-        self.files.keep(&node, OpenFile::new(Arc::clone(&fd), Mode::BOTH, self.who(cx), &attr));
+        self.files.keep(
+            &node,
+            OpenFile::new(Arc::clone(&fd), Mode::BOTH, self.effective_cred(cx), &attr),
+        );
         applied?;
         let flush = self.flush_new(place, &node, Some(fd));
         Ok((Entry { handle: node.handle, attr: node.completed(attr) }, flush))

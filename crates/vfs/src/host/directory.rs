@@ -146,7 +146,7 @@ impl DirectoryIdentity {
     }
 
     /// Whether another directory is on the same file system.
-    pub fn is_beside(&self, other: &Self) -> bool {
+    pub fn is_on_same_file_system(&self, other: &Self) -> bool {
         self.fsid == other.fsid
     }
 }

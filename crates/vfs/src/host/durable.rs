@@ -70,16 +70,16 @@ impl NodeFlush {
     }
 
     /// Whether an earlier flush has lost what this caller waits for.
-    fn told(&self, inner: &mut Inner) -> Result<()> {
+    fn check_losses(&self, inner: &mut Inner) -> Result<()> {
         let lost = match self.waiter {
             Waiter::Change(seq) => inner.has_lost(seq),
             Waiter::Commit { uid, losses } => {
-                let first = !inner.lost.is_empty() && !inner.told.contains(&uid);
+                let first = !inner.lost.is_empty() && !inner.reported_to.contains(&uid);
                 if first {
-                    if inner.told.len() >= FLUSH_TOLD_MAX {
-                        inner.told.clear();
+                    if inner.reported_to.len() >= FLUSH_TOLD_MAX {
+                        inner.reported_to.clear();
                     }
-                    inner.told.push(uid);
+                    inner.reported_to.push(uid);
                 }
                 first || self.node.flush.losses.load(Ordering::Acquire) != losses
             }
@@ -142,8 +142,8 @@ impl Durable for NodeFlush {
 
     fn covered(&self, outcome: Result<()>) -> Result<()> {
         // Both are evaluated: a COMMIT with a failed flush has reported the earlier loss as well.
-        let told = self.told(&mut lock(&self.node.flush.inner));
-        outcome.and(told)
+        let losses = self.check_losses(&mut lock(&self.node.flush.inner));
+        outcome.and(losses)
     }
 }
 

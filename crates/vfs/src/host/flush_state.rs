@@ -38,7 +38,7 @@ pub(super) struct Inner {
     /// Ranges lost: first and last number.
     pub(super) lost: Vec<(u64, u64)>,
     /// Users to which a COMMIT has reported the loss.
-    pub(super) told: Vec<u32>,
+    pub(super) reported_to: Vec<u32>,
     /// The descriptor to flush by, opened no later than the first change: a younger one might
     /// not see an error that was reported to another.
     pub(super) fd: Option<Arc<OwnedFd>>,
@@ -87,7 +87,7 @@ impl FlushState {
 impl Inner {
     pub(super) fn lose(&mut self, upto: u64) {
         self.lost.push((self.done + 1, upto.max(self.done + 1)));
-        self.told.clear();
+        self.reported_to.clear();
         if self.lost.len() > FLUSH_FAILURES_KEPT {
             let (_, last) = self.lost.remove(1);
             if let Some(first) = self.lost.first_mut() {

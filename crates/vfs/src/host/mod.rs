@@ -403,7 +403,7 @@ impl HostFs {
     }
 
     /// The identity with which rights are checked.
-    fn who<'a>(&'a self, cx: Context<'a>) -> &'a Cred {
+    fn effective_cred<'a>(&'a self, cx: Context<'a>) -> &'a Cred {
         if self.switches { cx.cred } else { acting::own() }
     }
 
@@ -761,7 +761,7 @@ impl FileSystem for HostFs {
     }
     fn sticky_permits(&self, cx: Context<'_>, dir: &Handle, file: &Attr) -> Result<bool> {
         let dir = self.get_attributes(cx, dir)?;
-        Ok(crate::rights::sticky_permits(&dir, file, self.who(cx)))
+        Ok(crate::rights::sticky_permits(&dir, file, self.effective_cred(cx)))
     }
     fn watch(&self, cx: Context<'_>, file: &Handle) -> Result<Watch> {
         self.watch_file(cx, file)

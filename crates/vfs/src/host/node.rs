@@ -117,7 +117,7 @@ impl Node {
 #[derive(Default)]
 pub struct Changes {
     made: AtomicU64,
-    told: AtomicU64,
+    reported: AtomicU64,
     last: AtomicU64,
     step: Mutex<()>,
 }
@@ -137,7 +137,7 @@ impl Changes {
     /// The value to report for the change time `ctime` (nanoseconds).
     #[inline]
     fn value(&self, ctime: u64) -> u64 {
-        if self.made.load(Ordering::Acquire) != self.told.load(Ordering::Acquire) {
+        if self.made.load(Ordering::Acquire) != self.reported.load(Ordering::Acquire) {
             self.step(ctime);
         }
         self.last.load(Ordering::Acquire).max(ctime)
@@ -146,10 +146,10 @@ impl Changes {
     fn step(&self, ctime: u64) {
         let _step = lock(&self.step);
         let made = self.made.load(Ordering::Acquire);
-        if made != self.told.load(Ordering::Acquire) {
+        if made != self.reported.load(Ordering::Acquire) {
             let last = self.last.load(Ordering::Acquire);
             self.last.store(ctime.max(last + 1), Ordering::Release);
-            self.told.store(made, Ordering::Release);
+            self.reported.store(made, Ordering::Release);
         }
     }
 }

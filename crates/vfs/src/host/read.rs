@@ -49,7 +49,7 @@ impl HostFs {
     /// Which of read, write and execute the caller has: by the mode bits, or by asking the
     /// kernel where there is more to it.
     pub(super) fn rights(&self, cx: Context<'_>, node: &Node, attr: &Attr) -> Result<u32> {
-        let who = self.who(cx);
+        let who = self.effective_cred(cx);
         if self.rules && !(rights::list_matters(attr, who) && self.has_list(cx, node, attr)?) {
             return Ok(rights::granted(attr, who));
         }
@@ -268,7 +268,7 @@ impl HostFs {
             FileType::Directory => return Err(Status::IsDirectory),
             _ => return Err(Status::Invalid),
         }
-        let who = self.who(cx);
+        let who = self.effective_cred(cx);
         let mode = if write { Mode::WRITE } else { Mode::READ };
         if let Some(file) = self.files.get(node, who, mode) {
             if self.still_valid(cx, node, &file, attr)? {
@@ -350,7 +350,7 @@ impl HostFs {
         }
         let node = self.node(cx, file)?;
         let made = node.changes.made();
-        let kept = self.files.get(&node, self.who(cx), Mode::READ);
+        let kept = self.files.get(&node, self.effective_cred(cx), Mode::READ);
         if let Some(open) = kept {
             let (count, attr) = self.read_by(cx, &node, &open, offset, buf)?;
             // What was read is given out only if the right to it is still there.
@@ -377,7 +377,8 @@ impl HostFs {
     ) -> Option<ReadDone> {
         turn::seen(|seen| {
             let CachedRead { node, open, attr, made } = seen;
-            let same = node.handle == *file && open.cred == *self.who(cx) && !cx.may_block;
+            let same =
+                node.handle == *file && open.cred == *self.effective_cred(cx) && !cx.may_block;
             // Where the file ended then says nothing about where it ends now.
             let within = offset.checked_add(buf.len() as u64)? < attr.size;
             if !same || !within || node.changes.made() != *made {
@@ -400,7 +401,7 @@ impl HostFs {
             return None;
         }
         let node = self.node(cx, file).ok()?;
-        let open = self.files.get(&node, self.who(cx), Mode::READ)?;
+        let open = self.files.get(&node, self.effective_cred(cx), Mode::READ)?;
         let attr = self.attr(&node).ok()?;
         if !self.still_valid(cx, &node, &open, &attr).ok()? {
             return None;

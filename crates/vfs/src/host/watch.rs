@@ -50,7 +50,7 @@ const EVENT_LEN: usize = 16;
 #[derive(Default)]
 pub struct Watcher {
     running: OnceLock<Option<Running>>,
-    told: OnceLock<OnChange>,
+    listener: OnceLock<OnChange>,
     files: Mutex<HashMap<i32, Watched>>,
 }
 
@@ -75,10 +75,10 @@ pub struct Guard {
 }
 
 impl Watcher {
-    /// Reports changes to `told` from now on. Only the first call has an effect.
-    pub fn set_told(&self, told: OnChange) {
+    /// Reports changes to `listener` from now on. Only the first call has an effect.
+    pub fn set_listener(&self, listener: OnChange) {
         // A second receiver is not needed: the first gets all changes.
-        let _ = self.told.set(told);
+        let _ = self.listener.set(listener);
     }
 
     /// Watches the file or directory behind `fd`.
@@ -92,7 +92,7 @@ impl Watcher {
         (key, is_dir): (FileKey, bool),
     ) -> io::Result<Guard> {
         let refused = || io::Error::from_raw_os_error(libc::EOPNOTSUPP);
-        if self.told.get().is_none() {
+        if self.listener.get().is_none() {
             return Err(refused());
         }
         let running = self.running.get_or_init(|| start(Arc::downgrade(self)).ok());
@@ -125,8 +125,8 @@ impl Watcher {
             files.remove(&wd);
         }
         drop(files);
-        if let Some(told) = self.told.get() {
-            changed.into_iter().for_each(told);
+        if let Some(listener) = self.listener.get() {
+            changed.into_iter().for_each(listener);
         }
     }
 }
@@ -219,10 +219,10 @@ fn read_events(events: &OwnedFd, buf: &mut [u8], watcher: &Watcher) {
 }
 
 impl HostFs {
-    /// Reports changes of watched files by anything but this server to `told`. Only the first call
-    /// has an effect.
-    pub fn tell_changes(&self, told: OnChange) {
-        self.watcher.set_told(told);
+    /// Reports changes of watched files by anything but this server to `listener`. Only the first
+    /// call has an effect.
+    pub fn set_change_listener(&self, listener: OnChange) {
+        self.watcher.set_listener(listener);
     }
 
     pub(super) fn watch_file(&self, cx: Context<'_>, file: &Handle) -> Result<Watch> {

@@ -96,7 +96,7 @@ fn another_version_and_what_is_too_long_are_refused_and_stay_as_they_are() {
 }
 
 #[test]
-fn a_file_that_would_become_too_long_is_written_anew_first() {
+fn a_file_that_would_become_too_long_is_rewritten_first() {
     let folder = Folder::new("long");
     // Not rewritten on account of old records.
     let limits = Limits { record_max: 100, file_max: 500, compact: u64::MAX };

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::waits::Asked;
+use super::waits::LockOutcome;
 use super::*;
 use crate::attr::{Attr, FileType, Time};
 
@@ -91,13 +91,13 @@ fn waits_in_turn() {
     let ask =
         |id: u64, at: Range, kind| table.lock_or_wait(KEY, &owner(id), at, kind, log.woken(id));
     let all = Range::to_end(0);
-    assert_eq!(ask(1, all, Kind::Read), Ok(Asked::Granted));
-    assert!(matches!(ask(2, range(0, 10), Kind::Write), Ok(Asked::Waiting(..))));
+    assert_eq!(ask(1, all, Kind::Read), Ok(LockOutcome::Granted));
+    assert!(matches!(ask(2, range(0, 10), Kind::Write), Ok(LockOutcome::Waiting(..))));
     // A reader that comes later waits behind the writer; one elsewhere does not.
-    assert!(matches!(ask(3, range(5, 1), Kind::Read), Ok(Asked::Waiting(..))));
-    assert_eq!(ask(4, range(20, 1), Kind::Read), Ok(Asked::Granted));
+    assert!(matches!(ask(3, range(5, 1), Kind::Read), Ok(LockOutcome::Waiting(..))));
+    assert_eq!(ask(4, range(20, 1), Kind::Read), Ok(LockOutcome::Granted));
     // The same request once more is the same request.
-    assert!(matches!(ask(2, range(0, 10), Kind::Write), Ok(Asked::Waiting(1, _))));
+    assert!(matches!(ask(2, range(0, 10), Kind::Write), Ok(LockOutcome::Waiting(1, _))));
     assert_eq!(table.counts().waiting, 2);
     table.unlock(KEY, &owner(1), range(0, 8)).expect("room");
     assert_eq!(log.taken(), [], "two bytes are still in the way");
@@ -130,7 +130,7 @@ fn a_writer_that_becomes_a_reader_lets_readers_in() {
     let all = Range::to_end(0);
     table.lock(KEY, &owner(1), all, Kind::Write).expect("free");
     let asked = table.lock_or_wait(KEY, &owner(2), all, Kind::Read, log.woken(2));
-    assert!(matches!(asked, Ok(Asked::Waiting(..))));
+    assert!(matches!(asked, Ok(LockOutcome::Waiting(..))));
     table.lock(KEY, &owner(1), all, Kind::Read).expect("its own");
     assert_eq!(log.taken(), [(2, Waited::Granted)]);
 }
@@ -168,21 +168,21 @@ fn a_circle_of_waiting_is_refused() {
 
 /// Counts recalls.
 #[derive(Default)]
-struct Told(AtomicU64);
+struct RecallCount(AtomicU64);
 
-impl Recall for Told {
+impl Recall for RecallCount {
     fn recall(&self, _: FileKey, _: &Owner, _: Break) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-fn notified(told: &Told) -> u64 {
-    told.0.load(Ordering::Relaxed)
+fn notified(count: &RecallCount) -> u64 {
+    count.0.load(Ordering::Relaxed)
 }
 
 #[test]
 fn leases_are_recalled_once_and_by_others_only() {
-    let (table, notice) = (LockTable::default(), Arc::new(Told::default()));
+    let (table, notice) = (LockTable::default(), Arc::new(RecallCount::default()));
     let (a, b, c) = (owner(1), owner(2), owner(3));
     let grant = |who: &Owner, kind| table.grant(5, &attr(1), who, kind, notice.clone());
     assert!(table.may_change(KEY, None) && !table.has_leases());
@@ -209,7 +209,7 @@ fn leases_are_recalled_once_and_by_others_only() {
 
 #[test]
 fn a_write_lease_is_in_everybodys_way() {
-    let (table, notice) = (LockTable::default(), Arc::new(Told::default()));
+    let (table, notice) = (LockTable::default(), Arc::new(RecallCount::default()));
     table.open(KEY, &owner(1), BOTH).expect("free");
     let grant = |id| table.grant(5, &attr(1), &owner(id), Caching::READ_WRITE, notice.clone());
     assert_eq!(grant(2), Err(Refused::NoLease), "another client has it open");
@@ -225,7 +225,7 @@ fn a_write_lease_is_in_everybodys_way() {
 
 #[test]
 fn a_delegation_and_locks_that_its_holder_could_take_locally_exclude_each_other() {
-    let (table, notice) = (LockTable::default(), Arc::new(Told::default()));
+    let (table, notice) = (LockTable::default(), Arc::new(RecallCount::default()));
     let grant = |kind| table.grant(5, &attr(1), &owner(1), kind, notice.clone());
     let lock = |id, kind| table.relock(KEY, &owner(id), range(0, 9), kind);
     for (held, reading) in [(Kind::Read, Ok(())), (Kind::Write, Err(Refused::NoLease))] {
@@ -238,7 +238,7 @@ fn a_delegation_and_locks_that_its_holder_could_take_locally_exclude_each_other(
     // A request that waits gets its lock without a look at leases.
     lock(1, Kind::Write).expect("free");
     let waits = table.lock_or_wait(KEY, &owner(2), range(0, 9), Kind::Read, Box::new(drop));
-    assert!(matches!(waits, Ok(Asked::Waiting(..))), "{waits:?}");
+    assert!(matches!(waits, Ok(LockOutcome::Waiting(..))), "{waits:?}");
     assert_eq!(grant(Caching::READ_WRITE), Err(Refused::NoLease), "another client waits");
     table.release_client(client(2));
     grant(Caching::READ_WRITE).expect("no other client");
@@ -255,7 +255,7 @@ fn a_delegation_and_locks_that_its_holder_could_take_locally_exclude_each_other(
 
 #[test]
 fn no_lease_while_a_change_is_in_progress() {
-    let (table, notice) = (LockTable::default(), Arc::new(Told::default()));
+    let (table, notice) = (LockTable::default(), Arc::new(RecallCount::default()));
     let grant = |nlink| table.grant(5, &attr(nlink), &owner(1), Caching::READ, notice.clone());
     assert_eq!(grant(2), Err(Refused::NoLease), "several names, several handles");
     let changing = table.changing(5);
@@ -324,7 +324,7 @@ fn what_waits_costs_a_search_each() {
     for n in 0..1_000_u64 {
         let who = Owner::new(ClientKey { protocol: Protocol::Smb, id: n }, b"w").expect("short");
         let asked = table.lock_or_wait(KEY, &who, Range::to_end(0), Kind::Read, Box::new(|_| {}));
-        assert!(matches!(asked, Ok(Asked::Waiting(..))), "{asked:?}");
+        assert!(matches!(asked, Ok(LockOutcome::Waiting(..))), "{asked:?}");
     }
     ranges::STEPS.set(0);
     // What it holds already it may have again.

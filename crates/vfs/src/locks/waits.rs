@@ -21,7 +21,7 @@ use super::{
 
 /// What a request that may wait came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum LockOutcome {
     /// The lock is held; the continuation was dropped.
     Granted,
     /// It waits, for this lock among others; the continuation will be called.
@@ -79,7 +79,7 @@ impl LockTable {
         range: Range,
         kind: Kind,
         woken: Woken,
-    ) -> Result<Asked, Refused> {
+    ) -> Result<LockOutcome, Refused> {
         if self.waits_for_grace(owner.client.protocol, GraceRequest::Range) {
             return Err(Refused::Grace);
         }
@@ -96,10 +96,10 @@ impl LockTable {
                 if outcome.is_ok() {
                     others = self.wake(file);
                 }
-                outcome.map(|()| Asked::Granted)
+                outcome.map(|()| LockOutcome::Granted)
             }
             Some(held) => match file.waiting.iter().find(same) {
-                Some(there) => Ok(Asked::Waiting(there.id, held)),
+                Some(there) => Ok(LockOutcome::Waiting(there.id, held)),
                 None => {
                     // Before it waits: it gets the lock from a thread that cannot wait for leases.
                     let met = self.meet_range(file, owner, Trigger::of_test(kind));
@@ -126,7 +126,7 @@ impl LockTable {
         kind: Kind,
         held: HeldRange,
         woken: Woken,
-    ) -> Result<Asked, Refused> {
+    ) -> Result<LockOutcome, Refused> {
         let finds_circles = owner.client.protocol != Protocol::Smb;
         if finds_circles && self.waits.would_deadlock(owner, &held.owner) {
             return Err(Refused::Deadlock);
@@ -141,7 +141,7 @@ impl LockTable {
         self.counts.waiting.fetch_add(1, Ordering::Relaxed);
         self.parts.add(owner, Counted::Waiting, 1);
         self.counts.waited.fetch_add(1, Ordering::Relaxed);
-        Ok(Asked::Waiting(id, held))
+        Ok(LockOutcome::Waiting(id, held))
     }
 
     /// Ends the waiting of an owner for these bytes (NLM CANCEL); false if it does not wait: the

@@ -28,7 +28,7 @@ type OpenMethod = fn(&LockTable, FileKey, &Owner, Share) -> Result<Share, Refuse
 pub enum ClaimError {
     /// It is one's already.
     #[error("another unit has it")]
-    Taken,
+    InUse,
     /// A client has it open.
     #[error("a client has it open over {0}")]
     Open(&'static str),
@@ -82,7 +82,7 @@ impl Claim {
         let meta = std::fs::metadata(path)?;
         let file = (meta.dev(), meta.ino());
         // Hidden first: no client can open it between the question and the claim.
-        let entry = locks.exclusive().enter(path, true)?.ok_or(ClaimError::Taken)?;
+        let entry = locks.exclusive().enter(path, true)?.ok_or(ClaimError::InUse)?;
         let mut claim = Self { locks: Arc::clone(locks), file, entry, opened: None };
         if !meta.file_type().is_block_device() {
             claim.open(path, name, open)?;

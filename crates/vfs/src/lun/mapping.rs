@@ -47,7 +47,7 @@ pub struct Mapped<T> {
 pub enum MappingError {
     /// Another unit has this number.
     #[error("number {0} is taken")]
-    Taken(u16),
+    NumberInUse(u16),
     /// There are as many as there may be.
     #[error("no more than {LUNS_MAX} units")]
     Full,
@@ -83,7 +83,7 @@ impl<T> Mapping<T> {
         let free = || (0..).find(|number| self.get(*number).is_none()).unwrap_or_default();
         let number = number.unwrap_or_else(free);
         let at = match self.units.binary_search_by_key(&number, |mapped| mapped.number) {
-            Ok(_) => return Err(MappingError::Taken(number)),
+            Ok(_) => return Err(MappingError::NumberInUse(number)),
             Err(at) => at,
         };
         self.units.insert(at, Mapped { number, initiators, unit });

@@ -11,12 +11,12 @@ use crate::status::Status;
 /// The ranges that are held on one medium.
 #[derive(Debug, Default)]
 pub struct RangeLock {
-    held: Mutex<Held>,
+    held: Mutex<HeldRanges>,
     freed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldRanges {
     /// Each with a number that no other has.
     ranges: Vec<(u64, (u64, u64))>,
     next: u64,
@@ -33,7 +33,7 @@ pub struct RangeGuard<'a> {
 }
 
 impl RangeLock {
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldRanges> {
         // Nothing under this lock panics half way through a change.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,7 +83,7 @@ impl RangeLock {
     }
 }
 
-impl Held {
+impl HeldRanges {
     fn meets(&self, (start, end): (u64, u64)) -> bool {
         start < end && self.ranges.iter().any(|(_, (from, to))| *from < end && start < *to)
     }

@@ -376,9 +376,9 @@ impl Reservations {
             return Err(Refused::Conflict);
         }
         next.generation = next.generation.wrapping_add(1);
-        let told = removed.iter().filter(|other| *other != port);
+        let notified = removed.iter().filter(|other| *other != port);
         let mut notices: Vec<_> =
-            told.map(|other| (other.clone(), Notice::RegistrationsPreempted)).collect();
+            notified.map(|other| (other.clone(), Notice::RegistrationsPreempted)).collect();
         if takes_over {
             let changed = self.holding.as_ref().is_some_and(|holding| holding.kind != kind);
             next.holding = Some(Holding { kind, holder: port.clone() });

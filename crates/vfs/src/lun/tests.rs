@@ -71,7 +71,7 @@ fn a_file_that_was_cut_short_is_an_error() {
 }
 
 #[test]
-fn a_lost_write_is_told_to_whom_it_concerns() {
+fn a_lost_write_is_reported_to_its_writer() {
     let mem = Arc::new(MemMedium::new(SIZE));
     let medium: Arc<dyn Medium> = Arc::clone(&mem) as _;
     let write = || medium.ledger().noted(|| medium.write(0, b"x", true).expect("write")).1;

@@ -30,7 +30,7 @@ fn client(name: &str) -> ClientId {
 }
 
 #[test]
-fn those_on_record_may_reclaim_and_nobody_else() {
+fn only_recorded_clients_may_reclaim() {
     let scratch = Scratch::new("reclaim");
     let records = scratch.open();
     assert!(records.known().is_empty());
@@ -52,7 +52,7 @@ fn those_on_record_may_reclaim_and_nobody_else() {
 }
 
 #[test]
-fn who_did_not_come_back_is_a_stranger_after_the_next_restart() {
+fn a_client_that_did_not_reclaim_may_not_after_the_next_restart() {
     let scratch = Scratch::new("edge");
     let records = scratch.open();
     ["a", "b"].iter().for_each(|name| records.record(&client(name)).expect("written"));
@@ -74,7 +74,7 @@ fn a_torn_end_is_cut_off_wherever_it_is_torn() {
     ["a", "b"].iter().for_each(|name| records.record(&client(name)).expect("written"));
     drop(records);
     let whole = std::fs::read(&scratch.0).expect("there");
-    let record = encode(Verb::Known, &client("b")).len();
+    let record = encode(Verb::Recorded, &client("b")).len();
     for cut in 0..whole.len() {
         std::fs::write(&scratch.0, &whole[..cut]).expect("writable");
         let records = scratch.open();
@@ -92,7 +92,7 @@ fn a_torn_end_is_cut_off_wherever_it_is_torn() {
 
 #[test]
 fn damage_is_seen() {
-    let record = encode(Verb::Known, &client("a"));
+    let record = encode(Verb::Recorded, &client("a"));
     let whole = [&MAGIC[..], &record].concat();
     assert_eq!(read(&whole).expect("ours"), [client("a")]);
     for at in 0..whole.len() {
@@ -122,7 +122,7 @@ fn limits_hold_and_the_file_stays_short() {
 }
 
 #[test]
-fn who_is_on_record_may_reclaim_while_nothing_can_be_written() {
+fn recorded_clients_may_reclaim_while_nothing_can_be_written() {
     let folder = std::env::temp_dir().join(format!("plimsoll-clients-full-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("clients");

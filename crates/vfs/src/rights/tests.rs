@@ -39,7 +39,7 @@ fn first_class_that_fits_decides() {
 }
 
 #[test]
-fn root_may_all_but_run_what_nobody_may_run() {
+fn root_may_do_all_but_execute_files_without_execute_bits() {
     assert_eq!(granted(&file(FileType::Regular, 0), &Cred::root()), R | W);
     assert_eq!(granted(&file(FileType::Regular, 0o010), &Cred::root()), R | W | X);
     assert_eq!(granted(&file(FileType::Directory, 0), &Cred::root()), R | W | X);

@@ -21,13 +21,13 @@ pub struct Origin {
 
 /// What a share grants to one origin, valid until its rules change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entered {
+pub struct OriginGrant {
     /// The share, and the generation of its rules.
     by: (u16, u64),
     granted: Grant,
 }
 
-impl Entered {
+impl OriginGrant {
     /// Evaluates the rules of `share`.
     pub fn new(share: &Share, origin: &Origin) -> Self {
         // Before the rules: if they change meanwhile they are asked again.

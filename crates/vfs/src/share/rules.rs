@@ -202,7 +202,7 @@ impl Net {
 
 /// The clients of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Who {
+enum Clients {
     Everyone,
     /// A network, a host's addresses, or the members of a group.
     Nets(Vec<Net>),
@@ -211,7 +211,7 @@ enum Who {
 /// One line: the clients, and what they are granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    who: Who,
+    clients: Clients,
     grant: Grant,
     /// As it was written: the client, the options.
     text: (String, String),
@@ -294,9 +294,9 @@ impl Rules {
         if self.rules.is_empty() {
             return Grant::ALL;
         }
-        let fits = |rule: &&Rule| match &rule.who {
-            Who::Everyone => true,
-            Who::Nets(nets) => nets.iter().any(|net| net.holds(address)),
+        let fits = |rule: &&Rule| match &rule.clients {
+            Clients::Everyone => true,
+            Clients::Nets(nets) => nets.iter().any(|net| net.holds(address)),
         };
         let found = self.rules.iter().find(fits);
         found.map_or(Grant::NOTHING, |rule| rule.grant.at_port(port).over(transport))

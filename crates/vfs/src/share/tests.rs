@@ -38,7 +38,7 @@ fn wrong_shares_are_refused() {
     let mut table = ShareTable::default();
     table.add("home", mem("home"), false).expect("new");
     let again = table.add("home", mem("home"), false).err();
-    assert_eq!(again, Some(ShareError::Taken("home".into())));
+    assert_eq!(again, Some(ShareError::NameInUse("home".into())));
     let wrong = table.add("data", mem("home"), false).err();
     assert_eq!(wrong, Some(ShareError::WrongTag("data".into())));
 }

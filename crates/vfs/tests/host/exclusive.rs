@@ -100,7 +100,7 @@ fn hidden(base: &Path, name: &str) {
     let claim = Claim::take(&locks, &at, "default/disk").expect("claimed");
     assert!(matches!(
         Claim::take(&locks, &scratch.share().join("second"), "x"),
-        Err(ClaimError::Taken)
+        Err(ClaimError::InUse)
     ));
     let key = key_of(&at).expect("there");
     let client = ClientKey { protocol: Protocol::Nfs4, id: 1 };

@@ -149,7 +149,7 @@ fn a_change_by_another_thread_of_the_server_is_seen_as_well() {
 }
 
 #[test]
-fn another_file_and_another_caller_are_asked_about_by_themselves() {
+fn another_file_and_another_caller_are_checked_separately() {
     let mut scene = Scene::new("turn-who");
     let (one, other) = (scene.file, add(&scene.fs, "other"));
     let _turn = ReadBatch::begin();

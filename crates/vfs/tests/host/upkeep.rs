@@ -264,7 +264,7 @@ fn what_has_no_descriptor_is_flushed_with_everything() {
 }
 
 #[test]
-fn a_file_that_is_found_made_is_durable_before_that_is_said() {
+fn a_file_that_already_exists_is_durable_before_that_is_reported() {
     let scratch = Scratch::new(&disk(), "found-made");
     let fs = scratch.open(true);
     let (me, top) = (root(), fs.root());
@@ -395,7 +395,7 @@ fn a_stretch_of_a_file_is_where_reading_finds_it() {
 
 /// As root: rights are asked for each time.
 #[test]
-fn nobody_is_sent_what_he_may_not_read() {
+fn no_user_is_sent_a_file_without_read_permission() {
     let scratch = Scratch::new(&memory(), "extent-rights");
     let fs = scratch.open(true);
     if !fs.privileged() {

@@ -5,7 +5,7 @@ use vfs::attr::FileType;
 use vfs::fs::{Context, Entry};
 use vfs::handle::Handle;
 use vfs::share::rules::{self, Access};
-use vfs::share::{EXPORT, Entered, Service, Share};
+use vfs::share::{EXPORT, OriginGrant, Service, Share};
 use vfs::status::Status;
 use wire::mount3::{
     Dirpath, ExportEntry, Fhandle3, Flavors, List, MntRes, MntResOk, MountEntry, Mountstat3, Name,
@@ -49,7 +49,7 @@ fn share_of<'a, 'p>(call: &Call<'a>, path: &'p [u8]) -> Option<(&'a Share, &'p [
 /// accepts any.
 fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle, rules::Flavors), Status> {
     let (share, sub) = share_of(call, path).ok_or(Status::NotFound)?;
-    let grant = Entered::new(share, &call.caller.origin()).at_best();
+    let grant = OriginGrant::new(share, &call.caller.origin()).at_best();
     if grant.access == Access::None {
         return Err(Status::Access);
     }

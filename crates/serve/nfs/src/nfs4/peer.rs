@@ -42,7 +42,7 @@ impl Peer<'_> {
 /// What a share grants to the caller, and the identity that it gives to it.
 #[derive(Debug, Clone)]
 pub struct ShareGrant {
-    by: share::Entered,
+    by: share::OriginGrant,
     /// The access and the squash rule.
     pub grant: Grant,
     /// The identity to act with, where it is not the claimed one.
@@ -52,7 +52,7 @@ pub struct ShareGrant {
 impl ShareGrant {
     /// What `share` grants.
     pub(super) fn new(share: &Share, peer: &Peer<'_>) -> Self {
-        let by = share::Entered::new(share, &peer.origin());
+        let by = share::OriginGrant::new(share, &peer.origin());
         let grant = by.grant(peer.flavor);
         Self { by, grant, cred: grant.acting(peer.cred) }
     }

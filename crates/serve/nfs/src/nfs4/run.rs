@@ -138,7 +138,7 @@ impl CompoundContext<'_> {
     /// It takes none, whatever the flavour: as [`CompoundContext::enter`].
     pub(super) fn flavors(&self, place: &FileHandleTarget) -> Result<Flavors, Nfsstat4> {
         let FileHandleTarget::File(target) = place else { return Ok(Flavors::ALL) };
-        match share::Entered::new(&target.share, &self.peer.origin()).at_best() {
+        match share::OriginGrant::new(&target.share, &self.peer.origin()).at_best() {
             Grant { access: Access::None, too_weak: true, .. } => Err(Nfsstat4::WRONGSEC),
             Grant { access: Access::None, .. } => Err(Nfsstat4::NOENT),
             Grant { flavors, .. } => Ok(flavors),

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use base::limits::NLM_WAY_MAX;
 use vfs::fs::Context;
 use vfs::handle::Handle;
-use vfs::locks::waits::Asked;
+use vfs::locks::waits::LockOutcome;
 use vfs::locks::{FileKey, HeldRange, Kind, Owner, Protocol, Range, Refused, Waited};
 use wire::nlm4::{
     CancelArgs, LockArgs, Netobj, Nlm4Holder, Nlm4Lock, Nlm4Res, Nlm4Stat, TestArgs, UnlockArgs,
@@ -259,8 +259,8 @@ impl Nlm {
         };
         let BlockedRequest { key, ref owner, range, kind } = want;
         match self.locks.lock_or_wait(key, owner, range, kind, Box::new(woken)) {
-            Ok(Asked::Waiting(..)) => Nlm4Stat::BLOCKED,
-            Ok(Asked::Granted) => {
+            Ok(LockOutcome::Waiting(..)) => Nlm4Stat::BLOCKED,
+            Ok(LockOutcome::Granted) => {
                 self.blocks.lock().remove(&want);
                 Nlm4Stat::GRANTED
             }

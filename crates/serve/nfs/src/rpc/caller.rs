@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use probe::op::{OpRecord, flag};
 use vfs::cred::Cred;
 use vfs::share::rules::{Flavor, Grant, NOBODY, Squash, Transport};
-use vfs::share::{Entered, Origin, Share};
+use vfs::share::{Origin, OriginGrant, Share};
 use wire::rpc::{Auth, AuthStat};
 
 use super::back::Back;
@@ -49,7 +49,7 @@ pub struct Caller {
     /// The authentication flavor of the call at hand.
     flavor: Flavor,
     /// What a share grants to this connection, and of that to the call at hand.
-    entered: Option<Entered>,
+    entered: Option<OriginGrant>,
     grant: Grant,
     /// The machine name in its first call, until it is taken.
     machine: Option<Box<[u8]>>,
@@ -173,7 +173,7 @@ impl Caller {
     pub(crate) fn enter(&mut self, share: &Share) -> Grant {
         let entered = match self.entered {
             Some(entered) if entered.holds(share) => entered,
-            _ => Entered::new(share, &self.origin()),
+            _ => OriginGrant::new(share, &self.origin()),
         };
         self.entered = Some(entered);
         self.grant = entered.grant(self.flavor);

@@ -62,7 +62,7 @@ fn a_later_success_is_not_taken_for_an_earlier_writers() {
 }
 
 #[test]
-fn each_user_that_commits_is_told_once() {
+fn each_user_that_commits_gets_the_error_once() {
     let bench = Bench::new();
     bench.node.flush.unstable(&bench.bad, &bench.shared);
     assert!(bench.node.flush.is_dirty());
@@ -78,7 +78,7 @@ fn each_user_that_commits_is_told_once() {
 }
 
 #[test]
-fn a_commit_under_way_is_told_though_its_user_was() {
+fn a_commit_in_progress_reports_an_error_its_user_already_got() {
     let bench = Bench::new();
     bench.node.flush.unstable(&bench.bad, &bench.shared);
     // Two clients of one user: both replies carry the verifier of before the failure.

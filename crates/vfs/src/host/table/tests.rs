@@ -24,7 +24,7 @@ fn rows(path: &Path) -> usize {
 }
 
 #[test]
-fn the_oldest_leaves_and_who_comes_again_is_young() {
+fn the_least_recently_used_entry_is_evicted() {
     let mut aged = Aged::new(3);
     assert!((0..3).all(|n| aged.insert(n, 'a').is_none()));
     assert!(aged.remove(&0) && !aged.remove(&0));

@@ -39,7 +39,7 @@ fn watcher() -> (Arc<Watcher>, Receiver<Changed>) {
     let (say, hear) = channel();
     let say = Mutex::new(say);
     let watcher = Arc::<Watcher>::default();
-    watcher.set_told(Box::new(move |key| {
+    watcher.set_listener(Box::new(move |key| {
         let _gone = lock(&say).send(key);
     }));
     (watcher, hear)
@@ -56,7 +56,7 @@ fn watch(watcher: &Arc<Watcher>, path: &Path, n: u64) -> Guard {
 }
 
 #[test]
-fn every_kind_of_change_is_told() {
+fn every_kind_of_change_is_reported() {
     let (folder, (watcher, hear)) = (Folder::new("kinds"), watcher());
     let path = folder.file("a");
     let _watch = watch(&watcher, &path, 7);
@@ -79,7 +79,7 @@ fn every_kind_of_change_is_told() {
 }
 
 #[test]
-fn reading_tells_nothing_and_so_do_other_files() {
+fn reads_and_other_files_report_no_change() {
     let (folder, (watcher, hear)) = (Folder::new("others"), watcher());
     let (path, other) = (folder.file("a"), folder.file("b"));
     let _watch = watch(&watcher, &path, 1);
@@ -106,7 +106,7 @@ fn a_file_is_watched_until_the_last_has_let_go() {
 }
 
 #[test]
-fn nobody_is_watched_for_nobody() {
+fn nothing_is_watched_without_a_listener() {
     let folder = Folder::new("nobody");
     let path = folder.file("a");
     let watcher = Arc::<Watcher>::default();
@@ -115,7 +115,7 @@ fn nobody_is_watched_for_nobody() {
 }
 
 #[test]
-fn changes_in_a_directory_are_told_by_their_kind() {
+fn changes_in_a_directory_are_reported_by_kind() {
     let (folder, (watcher, hear)) = (Folder::new("directory"), watcher());
     let _watch = watch(&watcher, &folder.0, 4);
     // Other kinds may come before: what is written is made first.

@@ -30,7 +30,7 @@ fn a_snapshot_is_a_copy_or_refused() {
 }
 
 #[test]
-fn a_file_knows_who_it_is() {
+fn a_file_has_a_stable_identity() {
     let folder = Folder::new("identity");
     let path = folder.0.join("lun");
     let medium = FileMedium::create(&path, 4096, Space::Sparse).expect("create");

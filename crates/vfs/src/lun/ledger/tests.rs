@@ -9,7 +9,7 @@ use super::{Ledger, Written};
 use crate::status::Status;
 
 #[test]
-fn a_write_beside_a_flush_counts_on_both_sides() {
+fn a_write_during_a_flush_counts_before_and_after_it() {
     let ledger = Ledger::default();
     // A flush that succeeds while the write is in progress has not covered it; the next one fails.
     let ((), written) = ledger.noted(|| ledger.flush(|| Ok(())).expect("good"));
@@ -22,7 +22,7 @@ fn a_write_beside_a_flush_counts_on_both_sides() {
 }
 
 #[test]
-fn what_was_settled_is_not_told_again() {
+fn a_reported_loss_is_not_reported_again() {
     let ledger = Ledger::default();
     let ((), mut written) = ledger.noted(|| ());
     let asked = written;
@@ -50,12 +50,12 @@ fn many_failures_are_remembered_in_few_ranges() {
 }
 
 #[test]
-fn whether_there_is_anything_to_flush_is_told_while_a_flush_is_stuck() {
+fn pending_writes_are_reported_while_a_flush_is_stuck() {
     let ledger = Ledger::default();
     let ((), _) = ledger.noted(|| ());
     let (begun, has_begun) = mpsc::channel();
     let (let_go, may_end) = mpsc::channel::<()>();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let asked = &ledger;
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -67,8 +67,8 @@ fn whether_there_is_anything_to_flush_is_told_while_a_flush_is_stuck() {
             })
         });
         has_begun.recv().expect("the flush begins");
-        scope.spawn(move || tell.send(asked.is_dirty()));
-        let answer = told.recv_timeout(Duration::from_secs(10));
+        scope.spawn(move || sender.send(asked.is_dirty()));
+        let answer = receiver.recv_timeout(Duration::from_secs(10));
         drop(let_go);
         assert_eq!(answer, Ok(true));
     });

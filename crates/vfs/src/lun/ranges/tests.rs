@@ -36,7 +36,7 @@ fn only_what_overlaps_waits() {
 }
 
 #[test]
-fn who_may_wait_gets_it_when_it_is_free() {
+fn a_waiter_gets_the_range_when_it_is_free() {
     let lock = Arc::new(RangeLock::default());
     let held = lock.take(0, 10, false).expect("free");
     let (done, is_done) = channel();

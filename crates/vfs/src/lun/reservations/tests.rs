@@ -61,7 +61,7 @@ fn registrations_come_change_and_go() {
 }
 
 #[test]
-fn each_type_lets_in_whom_it_says() {
+fn each_type_admits_its_holders() {
     // Columns: the holder, a registered initiator, one that is not registered.
     let cases = [
         (Kind::WriteExclusive, [true, true], [true, false], [true, false]),
@@ -100,8 +100,8 @@ fn reserve_and_release() {
     assert_eq!(done(state.release(&port(2), 2, kind)), state, "not his");
     assert_eq!(state.release(&port(1), 1, other), Err(Refused::InvalidRelease));
     let effect = state.release(&port(1), 1, kind).expect("released");
-    let told = |n| (port(n), Notice::ReservationsReleased);
-    assert_eq!(effect.notices, [told(2), told(3)]);
+    let notice = |n| (port(n), Notice::ReservationsReleased);
+    assert_eq!(effect.notices, [notice(2), notice(3)]);
     assert_eq!(effect.state.holding(), None);
     let exclusive = done(registered(2).reserve(&port(1), 1, other));
     let effect = exclusive.release(&port(1), 1, other).expect("released");
@@ -109,14 +109,14 @@ fn reserve_and_release() {
 }
 
 #[test]
-fn who_unregisters_gives_the_reservation_up() {
+fn unregistering_releases_the_reservation() {
     for kind in Kind::ALL {
         let state = done(registered(2).reserve(&port(1), 1, kind));
         let effect = state.register(at(&port(1)), Some(1), 0, &[], false).expect("unregistered");
         assert_eq!(effect.state.holding().is_some(), kind.is_held_by_all(), "{kind:?}");
-        let told =
+        let is_notified =
             matches!(kind, Kind::WriteExclusiveRegistrants | Kind::ExclusiveAccessRegistrants);
-        assert_eq!(!effect.notices.is_empty(), told, "{kind:?}");
+        assert_eq!(!effect.notices.is_empty(), is_notified, "{kind:?}");
         let last = done(effect.state.register(at(&port(2)), Some(2), 0, &[], false));
         assert!(last.is_empty(), "{kind:?}: nobody is left");
     }
@@ -128,8 +128,8 @@ fn clear_takes_everything_away() {
     assert_eq!(state.clear(&port(2), 9), Err(Refused::Conflict));
     let effect = state.clear(&port(2), 2).expect("cleared");
     assert!(effect.state.is_empty() && effect.state.generation() == 4);
-    let told = |n| (port(n), Notice::ReservationsPreempted);
-    assert_eq!(effect.notices, [told(1), told(3)]);
+    let notice = |n| (port(n), Notice::ReservationsPreempted);
+    assert_eq!(effect.notices, [notice(1), notice(3)]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn an_exchange_is_seen_by_the_next_call() {
 }
 
 #[test]
-fn whoever_looks_meanwhile_sees_the_one_or_the_other() {
+fn concurrent_readers_see_the_old_or_the_new_value() {
     let shares = Shares::new(table(&["a", "x"]));
     let end = AtomicBool::new(false);
     thread::scope(|scope| {

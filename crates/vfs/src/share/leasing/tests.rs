@@ -12,9 +12,9 @@ use crate::locks::{
 use crate::mem::MemFs;
 
 #[derive(Default)]
-struct Told(AtomicU64);
+struct RecallCount(AtomicU64);
 
-impl Recall for Told {
+impl Recall for RecallCount {
     fn recall(&self, _: FileKey, _: &Owner, _: Break) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -50,13 +50,14 @@ impl Scene {
         file: &Handle,
         change: &dyn Fn() -> std::result::Result<(), Status>,
     ) {
-        let (told, owner) = (Arc::<Told>::default(), Owner::new(HOLDER, b"o").expect("short"));
+        let (recalls, owner) =
+            (Arc::<RecallCount>::default(), Owner::new(HOLDER, b"o").expect("short"));
         let attr = self.fs.getattr(self.cx(), file).expect("there");
         let id = self.fs.change_slot(file);
-        self.locks.grant(id, &attr, &owner, kind, told.clone()).expect("nobody writes");
+        self.locks.grant(id, &attr, &owner, kind, recalls.clone()).expect("nobody writes");
         assert_eq!(change(), Err(Status::Busy), "{what}");
         assert_eq!(change(), Err(Status::Busy), "{what} again");
-        assert_eq!(told.0.load(Ordering::Relaxed), 1, "{what}: told once");
+        assert_eq!(recalls.0.load(Ordering::Relaxed), 1, "{what}: told once");
         assert!(self.locks.end_lease(FileKey::from(&attr), &owner));
         assert_eq!(change(), Ok(()), "{what} after it was given back");
     }
@@ -105,24 +106,25 @@ fn looks_recall_only_what_is_kept_back() {
     s.under_lease("READ", Caching::READ_WRITE, &file, &read);
     let attributes = || s.fs.getattr(s.cx(), &file).map(drop);
     s.under_lease("GETATTR", Caching::READ_WRITE, &file, &attributes);
-    let (told, owner) = (Arc::<Told>::default(), Owner::new(HOLDER, b"o").expect("short"));
+    let (recalls, owner) =
+        (Arc::<RecallCount>::default(), Owner::new(HOLDER, b"o").expect("short"));
     let attr = s.fs.getattr(s.cx(), &file).expect("there");
     let id = s.fs.change_slot(&file);
-    s.locks.grant(id, &attr, &owner, Caching::READ, told.clone()).expect("free");
+    s.locks.grant(id, &attr, &owner, Caching::READ, recalls.clone()).expect("free");
     assert_eq!((read(), attributes()), (Ok(()), Ok(())));
     let acting = ByClient::acting(HOLDER);
     assert_eq!(ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable)), Ok(()), "its own");
     drop(acting);
-    assert_eq!(told.0.load(Ordering::Relaxed), 0);
+    assert_eq!(recalls.0.load(Ordering::Relaxed), 0);
     let stranger = ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable));
     assert_eq!(stranger, Err(Status::Busy), "it acts for nobody again");
     drop(using);
 }
 
-/// A holder that says this.
-struct Says(std::sync::Mutex<Looked>, Told);
+/// A holder that reports this.
+struct Holder(std::sync::Mutex<Looked>, RecallCount);
 
-impl Recall for Says {
+impl Recall for Holder {
     fn recall(&self, key: FileKey, owner: &Owner, what: Break) {
         self.1.recall(key, owner, what);
     }
@@ -140,17 +142,18 @@ impl Recall for Says {
 fn a_lease_of_another_file_with_the_same_slot_is_not_met() {
     let s = Scene::new();
     let (held, file) = (s.file("held"), s.file("file").handle);
-    let (told, owner) = (Arc::<Told>::default(), Owner::new(HOLDER, b"o").expect("short"));
+    let (recalls, owner) =
+        (Arc::<RecallCount>::default(), Owner::new(HOLDER, b"o").expect("short"));
     let slot = s.fs.change_slot(&file);
     let all = Caching::READ_WRITE;
-    s.locks.grant(slot, &held.attr, &owner, all, told.clone()).expect("it is not open");
+    s.locks.grant(slot, &held.attr, &owner, all, recalls.clone()).expect("it is not open");
     assert!(s.locks.is_leased(slot) && s.locks.is_written_back(slot));
     let _fresh = Using::fresh();
     let attr = s.fs.getattr(s.cx(), &file).expect("as it is stored");
     assert_eq!(FileKey::from(&attr), s.fs.file_key(s.cx(), &file).expect("its key"));
     assert_eq!(ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable)), Ok(()));
     assert_eq!(s.fs.read(s.cx(), &file, 0, &mut [0; 1]).map(|done| done.count), Ok(1));
-    assert_eq!(told.0.load(Ordering::Relaxed), 0);
+    assert_eq!(recalls.0.load(Ordering::Relaxed), 0);
 }
 
 #[test]
@@ -158,10 +161,10 @@ fn a_look_sees_what_the_holder_says_and_another_change_each_time() {
     let s = Scene::new();
     let file = s.file("file").handle;
     let attr = s.fs.getattr(s.cx(), &file).expect("there");
-    let says = Arc::new(Says(std::sync::Mutex::new(Looked::Pending), Told::default()));
+    let holder = Arc::new(Holder(std::sync::Mutex::new(Looked::Pending), RecallCount::default()));
     let owner = Owner::new(HOLDER, b"o").expect("short");
     let id = s.fs.change_slot(&file);
-    s.locks.grant(id, &attr, &owner, Caching::READ_WRITE, says.clone()).expect("free");
+    s.locks.grant(id, &attr, &owner, Caching::READ_WRITE, holder.clone()).expect("free");
     let look = || s.fs.getattr(s.cx(), &file);
     assert_eq!(look().map(|attr| attr.size), Ok(0), "who opens files has met it before");
     let _using = Using::fresh();
@@ -170,7 +173,7 @@ fn a_look_sees_what_the_holder_says_and_another_change_each_time() {
     let say = |size, change| {
         let granted_change = attr.change;
         let known = Unflushed { size, change, granted_change, is_new: true };
-        *says.0.lock().expect("no panic") = Looked::Reported(known);
+        *holder.0.lock().expect("no panic") = Looked::Reported(known);
     };
     say(0, attr.change);
     assert_eq!(look(), Ok(attr), "nothing was written");
@@ -186,10 +189,10 @@ fn a_look_sees_what_the_holder_says_and_another_change_each_time() {
     let own = ByClient::acting(HOLDER);
     assert_eq!(look().map(|attr| attr.size), Ok(0), "the holder sees what is stored");
     drop(own);
-    assert_eq!(says.1.0.load(Ordering::Relaxed), 0, "nothing was recalled");
-    *says.0.lock().expect("no panic") = Looked::Unknown;
+    assert_eq!(holder.1.0.load(Ordering::Relaxed), 0, "nothing was recalled");
+    *holder.0.lock().expect("no panic") = Looked::Unknown;
     assert_eq!(look().err(), Some(Status::Busy));
-    assert_eq!(says.1.0.load(Ordering::Relaxed), 1, "it must return it");
+    assert_eq!(holder.1.0.load(Ordering::Relaxed), 1, "it must return it");
     assert!(s.locks.end_lease(FileKey::from(&attr), &owner));
     assert_eq!(look().map(|attr| attr.size), Ok(0));
 }
@@ -199,19 +202,20 @@ fn what_the_holder_writes_is_no_change_by_a_local_program() {
     let s = Scene::new();
     let file = s.file("file").handle;
     let attr = s.fs.getattr(s.cx(), &file).expect("there");
-    let (told, owner) = (Arc::<Told>::default(), Owner::new(HOLDER, b"o").expect("short"));
+    let (recalls, owner) =
+        (Arc::<RecallCount>::default(), Owner::new(HOLDER, b"o").expect("short"));
     let key = FileKey::from(&attr);
     let id = s.fs.change_slot(&file);
-    s.locks.grant(id, &attr, &owner, Caching::READ_WRITE, told.clone()).expect("free");
+    s.locks.grant(id, &attr, &owner, Caching::READ_WRITE, recalls.clone()).expect("free");
     let acting = ByClient::acting(HOLDER);
     assert_eq!(ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable)), Ok(()));
     drop(acting);
     s.locks.changed_on_host(key);
-    assert_eq!(told.0.load(Ordering::Relaxed), 0);
+    assert_eq!(recalls.0.load(Ordering::Relaxed), 0);
     assert!(s.locks.end_lease(key, &owner));
-    s.locks.grant(id, &attr, &owner, Caching::READ, told.clone()).expect("free");
+    s.locks.grant(id, &attr, &owner, Caching::READ, recalls.clone()).expect("free");
     s.locks.changed_on_host(key);
-    assert_eq!(told.0.load(Ordering::Relaxed), 1, "one for reading has no such writes");
+    assert_eq!(recalls.0.load(Ordering::Relaxed), 1, "one for reading has no such writes");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use core::net::IpAddr;
 use base::limits::{EXPORT_GROUP_DEPTH, EXPORT_HOSTS_MAX, EXPORT_RULES_MAX};
 use base::text::decimal;
 
-use super::{Access, Flavors, Grant, Net, Rule, RuleError, Rules, Squash, Transport, Who};
+use super::{Access, Clients, Flavors, Grant, Net, Rule, RuleError, Rules, Squash, Transport};
 
 /// The options that there are.
 pub(super) const OPTIONS: &str = "ro, rw, noaccess, root_squash, no_root_squash, all_squash, \
@@ -73,7 +73,7 @@ impl Rules {
     #[must_use]
     pub fn requiring(self, transport: Transport) -> Self {
         let rules = match self.rules.is_empty() {
-            true => vec![Rule::everybody(Access::ReadWrite)],
+            true => vec![Rule::for_all_clients(Access::ReadWrite)],
             false => self.rules,
         };
         let stronger = |rule: Rule| {
@@ -105,7 +105,11 @@ impl Rule {
     /// What is wrong with it.
     pub fn parse(text: &str, lookup: &dyn Lookup) -> Result<Self, RuleError> {
         let (client, options) = parts(text)?;
-        Ok(Self { who: who(client, lookup)?, grant: grant(options)?, text: owned(client, options) })
+        Ok(Self {
+            clients: parse_clients(client, lookup)?,
+            grant: grant(options)?,
+            text: owned(client, options),
+        })
     }
 
     /// Parses a rule of a service with sign-in: `CLIENT(ro)`, `CLIENT(rw)`, `CLIENT(none)`.
@@ -116,13 +120,13 @@ impl Rule {
         let (client, word) = parts(text)?;
         let access = Access::parse(word).ok_or_else(|| RuleError::Access(text.to_owned()))?;
         let grant = Grant { access, ..Grant::ALL };
-        Ok(Self { who: who(client, lookup)?, grant, text: owned(client, word) })
+        Ok(Self { clients: parse_clients(client, lookup)?, grant, text: owned(client, word) })
     }
 
     /// A rule for all clients.
-    pub fn everybody(access: Access) -> Self {
+    pub fn for_all_clients(access: Access) -> Self {
         let grant = Grant { access, ..Grant::ALL };
-        Self { who: Who::Everyone, grant, text: owned("*", word(access)) }
+        Self { clients: Clients::Everyone, grant, text: owned("*", word(access)) }
     }
 
     /// The same for services with sign-in: access and transport, without squashing.
@@ -135,7 +139,7 @@ impl Rule {
         };
         let grant = Grant { access, transport, ..Grant::ALL };
         let text = (self.text.0.clone(), format!("{}{over}", word(access)));
-        Self { who: self.who.clone(), grant, text }
+        Self { clients: self.clients.clone(), grant, text }
     }
 }
 
@@ -165,8 +169,8 @@ fn owned(client: &str, options: &str) -> (String, String) {
     (client.to_owned(), options.to_owned())
 }
 
-fn who(client: &str, lookup: &dyn Lookup) -> Result<Who, RuleError> {
-    Ok(if client == "*" { Who::Everyone } else { Who::Nets(nets(client, lookup)?) })
+fn parse_clients(client: &str, lookup: &dyn Lookup) -> Result<Clients, RuleError> {
+    Ok(if client == "*" { Clients::Everyone } else { Clients::Nets(nets(client, lookup)?) })
 }
 
 fn grant(options: &str) -> Result<Grant, RuleError> {

@@ -64,7 +64,7 @@ fn the_first_rule_that_fits_decides() {
 }
 
 #[test]
-fn whom_no_rule_fits_gets_nothing() {
+fn a_client_without_a_matching_rule_gets_nothing() {
     assert_eq!(access(&rules("10.0.0.1(rw)"), "10.0.0.2"), Access::None);
 }
 
@@ -146,7 +146,7 @@ fn a_rule_that_names_flavours_takes_no_other() {
 }
 
 #[test]
-fn squashing_replaces_whom_it_says() {
+fn squashing_replaces_the_ids_of_its_mode() {
     let cred = |uid, gid, groups: &[u32]| Cred { uid, gid, groups: groups.to_vec() };
     let root = Grant { squash: Squash::Root, anonymous: (7, 8), ..Grant::ALL };
     assert_eq!(root.acting(&cred(0, 0, &[0, 5])), Some(cred(7, 8, &[8, 5])));
@@ -158,7 +158,7 @@ fn squashing_replaces_whom_it_says() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn errors_are_reported_with_their_line() {
     for (text, part) in [
         ("*(rw)\n10.0.0.0/33(rw)", "line 2: \"10.0.0.0/33\" is not a network"),
         ("10.0.0.0/x", "is not a network"),
