@@ -262,7 +262,7 @@ impl Initiator {
         let mut buffer = [0; 64 << 10];
         loop {
             match self.framer.next(&self.input).map_err(io::Error::other)? {
-                Framed::Whole(pdu) => {
+                Framed::Complete(pdu) => {
                     let data = pdu.data.map_err(|_| io::Error::other("a digest does not fit"))?;
                     let response = Response::decode(&pdu.head, data).map_err(io::Error::other)?;
                     let (looked, consumed) = (look(response), pdu.consumed);

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::thread;
 
 use base::limits::DSYNC_STREAM_PATIENCE;
-use wire::dsync::{Bytes, Counts, Message, Options, Ready, Refused, Role, Start, Wanted, frame};
+use wire::dsync::{
+    Bytes, Counts, Message, Options, Ready, Refused, Role, Start, StreamRequest, frame,
+};
 
 use crate::destination::{self, Tell};
 use crate::error::{SyncError, Why};
@@ -183,7 +185,7 @@ pub fn start_with(
     let (low, high) = (u32::from(calling.ports.0), u32::from(calling.ports.1));
     // A dry run sends no content.
     let most = if options.dry_run { 0 } else { calling.most() as u32 };
-    let streams = (most > 0).then_some(Wanted { most, low, high });
+    let streams = (most > 0).then_some(StreamRequest { most, low, high });
     let place = Bytes(there.to_vec());
     let start = Start { role: theirs, place, options: options.clone(), streams };
     let asked = write_now(&mut link.write, &Message::Hello(HELLO))
@@ -278,7 +280,7 @@ pub fn answer_with<T: Tree>(
 }
 
 /// Opens streams as requested, and the reply about them.
-fn offer(wanted: Option<&Wanted>, at: Reachable) -> Result<(DataStreams, Ready), SyncError> {
+fn offer(wanted: Option<&StreamRequest>, at: Reachable) -> Result<(DataStreams, Ready), SyncError> {
     let Some(wanted) = wanted else {
         return Ok((DataStreams::Nothing, Ready { offer: None, why: Bytes(Vec::new()) }));
     };

@@ -13,7 +13,7 @@ use base::limits::{
     DSYNC_BLOCKS_MAX, DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS,
     DSYNC_TICK,
 };
-use wire::dsync::{Basis, Counts, Load, Message, Need, Options, Role, Sum, Sums, Wish, frame};
+use wire::dsync::{Basis, Counts, Load, Message, Need, Options, Role, SendMode, Sum, Sums, frame};
 
 use crate::delta;
 use crate::error::{SyncError, Why};
@@ -82,7 +82,7 @@ impl Job {
 
     /// How the file is cut there, if it is sent while sums of that are on their way.
     fn comes(&self) -> Option<&Basis> {
-        let at_once = self.need.wish == Wish::SEND && self.need.kept.is_none();
+        let at_once = self.need.wish == SendMode::SEND && self.need.kept.is_none();
         self.need.basis.as_ref().filter(|basis| at_once && basis.count > 0)
     }
 }
@@ -279,10 +279,10 @@ impl<T: Tree> Received<'_, T> {
         if [&need.basis, &need.kept].into_iter().flatten().any(|basis| !delta::is_basis(basis)) {
             return Err(SyncError::Broken("blocks of an impossible size"));
         }
-        if need.wish != Wish::SEND && need.hash.is_none() {
+        if need.wish != SendMode::SEND && need.hash.is_none() {
             return Err(SyncError::Broken("a request without its hash"));
         }
-        let asks = need.wish != Wish::SEND && self.shared.rules.carries_way(&need.path.0);
+        let asks = need.wish != SendMode::SEND && self.shared.rules.carries_way(&need.path.0);
         let index = self.shared.tree.index().filter(|_| asks);
         let slot = index.and_then(|index| index.enter(&need.path.0));
         let job = Job { sums: Vec::new(), need, slot };

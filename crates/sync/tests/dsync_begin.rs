@@ -24,7 +24,7 @@ use sync::tree::host::HostTree;
 use sync::{Counts, Options, Role, source};
 use wire::dsync::{
     Begin, Bytes, Data, Directory, DirectoryEnd, End, Entries, Entry, Kind, Message, Meta, Need,
-    Offer, Outcome, Ready, Start, Wanted, Whole, Wish as Asks, frame,
+    Offer, Outcome, Ready, SendMode as Asks, Start, StreamRequest, Whole, frame,
 };
 use wire::xdr::Seq;
 
@@ -140,7 +140,7 @@ fn counts() -> Counts {
 
 fn start(role: Role, place: &Path) -> Vec<Message<'static>> {
     let place = Bytes(place.to_str().expect("text").as_bytes().to_vec());
-    let streams = Some(Wanted { most: 4, low: 0, high: 0 });
+    let streams = Some(StreamRequest { most: 4, low: 0, high: 0 });
     let start = Start { role, place, options: options(), streams };
     vec![Message::Hello(HELLO), Message::Start(start)]
 }
@@ -267,7 +267,7 @@ fn streams_that_come_up_late_take_over_what_is_left() {
         let mut bytes = vec![0; 6 << 20];
         Gardener::new(9).random.fill(&mut bytes);
         fs::write(from.join("large"), &bytes).expect("a file");
-        let wanted = Wanted { most: 2, low: 0, high: 0 };
+        let wanted = StreamRequest { most: 2, low: 0, high: 0 };
         let here = Some(Ipv4Addr::LOCALHOST.into());
         let (answerer, mut offer) = Answerer::open(&wanted, here).expect("a port");
         let sent: Arc<AtomicU64> = Arc::default();

@@ -10,7 +10,7 @@ use sync::link::{read_frame, write_now};
 use sync::run::pair;
 use sync::source;
 use sync::tree::host::HostTree;
-use wire::dsync::{Basis, Bytes, Data, Message, Need, Outcome, Sum, Sums, Wish, frame};
+use wire::dsync::{Basis, Bytes, Data, Message, Need, Outcome, SendMode, Sum, Sums, frame};
 use wire::xdr::Seq;
 
 const BLOCK: usize = 4096;
@@ -52,7 +52,7 @@ fn what_was_written_over_is_sent_before_all_sums_are_there() {
         std::thread::spawn(move || source::run(HostTree::open(&place)?, &plain(), far, &notes().0));
     let basis = Some(Basis { block: BLOCK as u32, count: BLOCKS as u32 });
     let path = Bytes(b"a".to_vec());
-    let need = Need { id: 1, path, wish: Wish::SEND, hash: None, basis, kept: None };
+    let need = Need { id: 1, path, wish: SendMode::SEND, hash: None, basis, kept: None };
     write_now(&mut link.write, &Message::Need(need)).expect("a question");
     let all: Vec<Sum> = old.chunks(BLOCK).map(sum).collect();
     let (first, rest) = all.split_at(BLOCKS / 2);

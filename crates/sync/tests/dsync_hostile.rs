@@ -18,7 +18,7 @@ use sync::tree::host::HostTree;
 use sync::{Counts, Options, SyncError, Why, source};
 use wire::dsync::{
     Basis, Begin, Bytes, Copy, Credit, Data, Directory, DirectoryEnd, End, Entries, Entry, Kept,
-    Kind, Message, Meta, Need, Outcome, Sum, Sums, Whole, Wish, frame,
+    Kind, Message, Meta, Need, Outcome, SendMode, Sum, Sums, Whole, frame,
 };
 use wire::xdr::Seq;
 
@@ -483,7 +483,7 @@ fn ask(
 
 fn need(id: u64, path: &[u8]) -> Message<'static> {
     let path = Bytes(path.to_vec());
-    Message::Need(Need { id, path, wish: Wish::SEND, hash: None, basis: None, kept: None })
+    Message::Need(Need { id, path, wish: SendMode::SEND, hash: None, basis: None, kept: None })
 }
 
 #[test]
@@ -496,7 +496,7 @@ fn a_destination_that_asks_for_too_much_is_refused_by_name() {
     let basis = |block, count| {
         let path = Bytes(b"a".to_vec());
         let basis = Some(Basis { block, count });
-        Message::Need(Need { id: 1, path, wish: Wish::SEND, hash: None, basis, kept: None })
+        Message::Need(Need { id: 1, path, wish: SendMode::SEND, hash: None, basis, kept: None })
     };
     let sum = Sum { weak: 0, strong: [0; 16] };
     let sums = |n| Message::Sums(Sums { id: 1, sums: Seq(vec![sum.clone(); n]) });
@@ -505,7 +505,7 @@ fn a_destination_that_asks_for_too_much_is_refused_by_name() {
         Message::Need(Need {
             id: 1,
             path,
-            wish: Wish::COMPARE,
+            wish: SendMode::COMPARE,
             hash: None,
             basis: None,
             kept: None,

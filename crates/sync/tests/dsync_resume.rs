@@ -22,7 +22,7 @@ use sync::streams::listen::Answerer;
 use sync::tree::aside::{aside_of, is_aside};
 use sync::tree::host::HostTree;
 use sync::{Counts, Role, Why, source};
-use wire::dsync::Wanted;
+use wire::dsync::StreamRequest;
 
 /// Bytes of the one large file, a hole of an eighth in it.
 const SIZE: usize = 3 << 20;
@@ -177,7 +177,7 @@ fn go_streams(
     bytes: i64,
     sent: &Arc<AtomicU64>,
 ) -> Result<Counts, Why> {
-    let wanted = Wanted { most: 3, low: 0, high: 0 };
+    let wanted = StreamRequest { most: 3, low: 0, high: 0 };
     let (answerer, mut offer) =
         Answerer::open(&wanted, Some(Ipv4Addr::LOCALHOST.into())).expect("a port");
     offer.port = breaks(offer.port, bytes, sent);

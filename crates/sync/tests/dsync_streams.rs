@@ -24,7 +24,7 @@ use sync::streams::tls::{PeerIdentity, Stream};
 use sync::tree::host::HostTree;
 use sync::{Counts, Options, Role, SyncError, Why, source};
 use wire::dsync::{
-    Bytes, Data, Directory, Entries, Entry, Kind, Message, Need, Offer, Wanted, frame,
+    Bytes, Data, Directory, Entries, Entry, Kind, Message, Need, Offer, StreamRequest, frame,
 };
 use wire::xdr::Seq;
 
@@ -32,7 +32,7 @@ use wire::xdr::Seq;
 const SHORT: Duration = Duration::from_millis(150);
 
 fn open(most: u32) -> (Answerer, Offer) {
-    let wanted = Wanted { most, low: 0, high: 0 };
+    let wanted = StreamRequest { most, low: 0, high: 0 };
     Answerer::open(&wanted, Some(Ipv4Addr::LOCALHOST.into())).expect("a port")
 }
 
@@ -403,15 +403,16 @@ fn strangers_are_closed_and_more_streams_than_agreed_end_the_run() {
 #[test]
 fn wishes_that_cannot_be_meant_are_refused() {
     for (most, low, high) in [(0, 0, 0), (1, 2, 1), (1, 70_000, 70_001), (1, 1, 1 << 20)] {
-        let refused = Answerer::open(&Wanted { most, low, high }, None).err();
+        let refused = Answerer::open(&StreamRequest { most, low, high }, None).err();
         assert!(matches!(refused, Some(SyncError::Broken(_))), "{most} {low} {high}");
     }
     let taken = TcpListener::bind((HOST, 0)).expect("a port");
     let port = u32::from(taken.local_addr().expect("it").port());
     let here = Some(Ipv4Addr::LOCALHOST.into());
-    let none = Answerer::open(&Wanted { most: 1, low: port, high: port }, here).err();
+    let none = Answerer::open(&StreamRequest { most: 1, low: port, high: port }, here).err();
     assert!(matches!(none, Some(SyncError::Machine(_))), "a port that is taken");
-    let (_, offer) = Answerer::open(&Wanted { most: 1_000, low: 0, high: 0 }, None).expect("one");
+    let (_, offer) =
+        Answerer::open(&StreamRequest { most: 1_000, low: 0, high: 0 }, None).expect("one");
     assert!(offer.most <= 64 && offer.address.is_none());
 }
 

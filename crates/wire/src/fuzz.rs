@@ -4,7 +4,7 @@
 //!
 //! Every target returns whether it took the bytes as a message, so that seeds can be checked too.
 
-use crate::http::chunked::{Chunks, Found};
+use crate::http::chunked::{ChunkStep, Chunks};
 use crate::http::head::{self, Head};
 use crate::http::{date, select, target};
 use crate::rpc::{self, CallHeader, Framed, Framer, ReplyHeader};
@@ -445,12 +445,12 @@ fn chunks(data: &[u8], piece: usize) -> Option<(Vec<u8>, usize)> {
     while !chunks.has_ended() {
         let rest = data.get(at..).filter(|rest| !rest.is_empty())?;
         match chunks.step(rest.get(..piece).unwrap_or(rest)).ok()? {
-            Found::Skip(count) => at += count,
-            Found::Data(count) => {
+            ChunkStep::Skip(count) => at += count,
+            ChunkStep::Data(count) => {
                 all.extend_from_slice(rest.get(..count).unwrap_or_default());
                 at += count;
             }
-            Found::End => break,
+            ChunkStep::End => break,
         }
     }
     Some((all, at))
@@ -480,7 +480,7 @@ pub fn http_fields(data: &[u8]) -> bool {
     }
     let text = String::from_utf8_lossy(value);
     let _ = (target::form_value(&text, "a"), crate::http::head::check_host(value));
-    let select::Wanted::Parts(parts) = select::ranges(value, size) else { return false };
+    let select::Selection::Ranges(parts) = select::ranges(value, size) else { return false };
     assert!(!parts.is_empty() && parts.len() <= base::limits::HTTP_RANGES_MAX);
     assert!(parts.iter().all(|(start, end)| start < end && *end <= size));
     let mut sorted = parts;

@@ -121,7 +121,7 @@ impl Smb {
         (self.session, self.tree, self.keys) = (session, 0, None);
         self.protection = Protection::None;
         let (third, key) = answer_to(&first, &second, proof, who)?;
-        let request = self.setup(&spnego::go_on(&third, None), previous);
+        let request = self.setup(&spnego::next_token(&third, None), previous);
         preauth.update(&request);
         self.send(&[request])?;
         let answer = self.receive()?.pop().ok_or_else(|| io::Error::other("no answer"))?;
@@ -146,7 +146,7 @@ impl Smb {
         let token = spnego::answered(response.blob).map_err(io::Error::other)?;
         let second = token.token.ok_or_else(|| io::Error::other("no challenge"))?.to_vec();
         let (third, _) = answer_to(&first, &second, proof, who)?;
-        Ok(self.leg(&spnego::go_on(&third, None), 0, None)?.status())
+        Ok(self.leg(&spnego::next_token(&third, None), 0, None)?.status())
     }
 
     /// One word of a sign-in, and the answer to it.

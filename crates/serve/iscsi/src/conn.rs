@@ -126,7 +126,7 @@ impl Conn {
                     (need, outcome) = (bytes, Ok(false));
                     break;
                 }
-                Ok(Framed::Whole(pdu)) => {
+                Ok(Framed::Complete(pdu)) => {
                     at += pdu.consumed;
                     let arrived_ns = self.wire.arrived(inbox.len().saturating_sub(at));
                     if let Err(ended) = self.session.take(&mut self.wire, &pdu, arrived_ns) {

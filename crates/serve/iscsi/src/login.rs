@@ -83,7 +83,9 @@ impl Login<'_> {
         framer: wire::iscsi::Framer,
         at: (SocketAddr, SocketAddr),
     ) -> Result<(usize, Option<Session>), Ended> {
-        let wire::iscsi::Framed::Whole(pdu) = framer.next(rest)? else { return Err(Ended::Gone) };
+        let wire::iscsi::Framed::Complete(pdu) = framer.next(rest)? else {
+            return Err(Ended::Gone);
+        };
         let data = pdu.data.unwrap_or_default();
         let Ok(Request::Login(request)) = Request::decode(&pdu.head, data) else {
             // Nothing else may come before the login has ended (§6.3).

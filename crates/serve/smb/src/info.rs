@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use vfs::fs::Space;
 use wire::smb::class::{
-    FullSize, Known, file_class, fs_attributes, fs_class, put_fs_attributes, put_no_quota,
+    FullSize, OpenFileInfo, file_class, fs_attributes, fs_class, put_fs_attributes, put_no_quota,
     put_sector_size, put_volume,
 };
 use wire::smb::codec::Field;
@@ -79,7 +79,7 @@ async fn of_file(
     may_ask(open, class)?;
     let (attr, facts) = facts::now(&request.conn, &request.session.who, file).await?;
     let delete_pending = file.entry.is_marked();
-    let known = Known {
+    let known = OpenFileInfo {
         facts,
         links: attr.nlink.saturating_sub(u32::from(delete_pending)),
         delete_pending,

@@ -9,7 +9,7 @@ use super::attachment::attachment;
 use super::exchange::Exchange;
 use super::request::{Method, Request, percent_encode};
 use super::response::{Parts, Payload, Response};
-use super::select::{self, Validators, Verdict, Wanted};
+use super::select::{self, Selection, Validators, Verdict};
 use super::{archive, date, kind, listing, status};
 use files::transfer::Direction;
 use files::{Found, Links, Node, VPath};
@@ -77,16 +77,16 @@ async fn file(cx: &Rc<Exchange>, request: &Request<'_>, (path, node): (&VPath, N
     // A range is defined for GET only (RFC 9110 §14.2); HEAD returns the header
     // section of the same GET.
     let response = match select::wanted(&request.headers, size, &now) {
-        Wanted::Nothing => {
+        Selection::Nothing => {
             return status::plain(416, "").with("content-range", format!("bytes */{size}"));
         }
-        Wanted::Whole => {
+        Selection::All => {
             let parts = vec![(Vec::new(), 0, size)];
             let mut response = Response::new(200).with("content-type", kind);
             response.payload = Payload::File(Box::new(Parts { reader, parts, after: Vec::new() }));
             response
         }
-        Wanted::Parts(parts) => {
+        Selection::Ranges(parts) => {
             partial(Parts { reader, parts: bare(parts), after: Vec::new() }, size, kind)
         }
     };

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use vfs::attr::Attr;
-pub use wire::http::select::Wanted;
+pub use wire::http::select::Selection;
 use wire::http::select::{self, Tag};
 
 use super::date;
@@ -85,10 +85,10 @@ fn tags<'a>(headers: &'a Headers, name: &'a str) -> impl Iterator<Item = Tag<'a>
 }
 
 /// The result of `Range` and `If-Range`.
-pub fn wanted(headers: &Headers, size: u64, now: &Validators) -> Wanted {
+pub fn wanted(headers: &Headers, size: u64, now: &Validators) -> Selection {
     let mut ranges = headers.all("range");
-    let (Some(range), None) = (ranges.next(), ranges.next()) else { return Wanted::Whole };
-    if still_holds(headers, now) { select::ranges(range, size) } else { Wanted::Whole }
+    let (Some(range), None) = (ranges.next(), ranges.next()) else { return Selection::All };
+    if still_holds(headers, now) { select::ranges(range, size) } else { Selection::All }
 }
 
 /// Whether the parts that the client has are of the file as it is now (`If-Range`).

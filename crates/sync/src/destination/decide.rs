@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::limits::{DSYNC_BLOCKS_MAX, DSYNC_DELTA_MIN, DSYNC_SUMS_MAX};
-use wire::dsync::{About, Basis, Bytes, Kind, Message, Meta, Need, Sum, Sums, Wish};
+use wire::dsync::{About, Basis, Bytes, Kind, Message, Meta, Need, SendMode, Sum, Sums};
 use wire::xdr::Seq;
 
 use super::compare::{has_set_id, is_same_node};
@@ -198,9 +198,9 @@ impl<T: Tree> Plan<T> {
     ) -> Result<(), Why> {
         let shared = &self.shared;
         let wish = match hash {
-            None => Wish::SEND,
-            Some(_) if shared.options.dry_run => Wish::COMPARE,
-            Some(_) => Wish::SEND_IF_OTHER,
+            None => SendMode::SEND,
+            Some(_) if shared.options.dry_run => SendMode::COMPARE,
+            Some(_) => SendMode::SEND_IF_OTHER,
         };
         let own = shared.in_place(open, &case);
         let in_place = own.is_some();
@@ -217,7 +217,7 @@ impl<T: Tree> Plan<T> {
         let fits = |basis: &Basis| basis.count as usize + sums.len() <= DSYNC_BLOCKS_MAX;
         let old = old.filter(|(basis, _)| fits(basis));
         let count = old.as_ref().map_or(0, |(basis, _)| basis.count as usize);
-        let lays = old.as_ref().filter(|_| wish == Wish::SEND && kept.is_none());
+        let lays = old.as_ref().filter(|_| wish == SendMode::SEND && kept.is_none());
         let laid = lays.and_then(|(basis, old)| shared.lay(open, &case, (basis, old)));
         open.node.hold();
         let size = case.wanted.size;

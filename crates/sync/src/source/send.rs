@@ -5,7 +5,7 @@ use std::io;
 use base::clock::wall_ns;
 use base::limits::{DSYNC_LEND_MIN, DSYNC_LENT_MAX, DSYNC_PIECE, DSYNC_STILL_NS, DSYNC_TEXT_MAX};
 use wire::dsync::{
-    Begin, Bytes, Copy, Data, End, Kept, Lent, Message, Meta, Need, Outcome, Sum, Whole, Wish,
+    Begin, Bytes, Copy, Data, End, Kept, Lent, Message, Meta, Need, Outcome, SendMode, Sum, Whole,
 };
 
 use super::{Job, Shared, scan};
@@ -100,12 +100,12 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Sent,
     }
     let (dir, name) = split(&need.path.0);
     let file = shared.tree.open(&shared.tree.dir(dir)?, name)?;
-    if need.wish != Wish::SEND {
+    if need.wish != SendMode::SEND {
         let seen = shared.tree.look_open(&file)?;
         let way = (need.path.0.as_slice(), job.slot);
         let sum = index::content(&shared.tree, way, &seen, || Ok(&file))?;
         let same = need.hash == Some(sum);
-        if same || need.wish == Wish::COMPARE {
+        if same || need.wish == SendMode::COMPARE {
             let outcome = if same { Outcome::SAME } else { Outcome::OTHER };
             let meta = Some(plain(shared, seen)?);
             return Ok(Sent::Parts(Ended { outcome, hash: [0; 32], meta }));

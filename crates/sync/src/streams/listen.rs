@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::limits::{DSYNC_STREAMS_MAX, DSYNC_STREAMS_PENDING};
-use wire::dsync::{Bytes, Offer, Wanted};
+use wire::dsync::{Bytes, Offer, StreamRequest};
 
 use super::tls::Shown;
 use super::{Hooks, Streams};
@@ -36,7 +36,10 @@ impl Answerer {
     ///
     /// # Errors
     /// As [`Self::open_at`].
-    pub fn open(wanted: &Wanted, reached: Option<IpAddr>) -> Result<(Self, Offer), SyncError> {
+    pub fn open(
+        wanted: &StreamRequest,
+        reached: Option<IpAddr>,
+    ) -> Result<(Self, Offer), SyncError> {
         Self::open_at(wanted, Reachable { address: reached, ports: None })
     }
 
@@ -45,7 +48,7 @@ impl Answerer {
     ///
     /// # Errors
     /// [`SyncError::Broken`] for what cannot be meant, [`SyncError::Machine`] if there is none.
-    pub fn open_at(wanted: &Wanted, at: Reachable) -> Result<(Self, Offer), SyncError> {
+    pub fn open_at(wanted: &StreamRequest, at: Reachable) -> Result<(Self, Offer), SyncError> {
         let reached = at.address;
         let port = |number| u16::try_from(number).ok();
         let (Some(low), Some(high)) = (port(wanted.low), port(wanted.high)) else {

@@ -25,7 +25,7 @@ xdr_enum! {
 
 xdr_enum! {
     /// What is to be done with a requested file.
-    pub enum Wish {
+    pub enum SendMode {
         /// Send it.
         SEND = 0 "send",
         /// Send it, if its hash is another.
@@ -130,13 +130,13 @@ xdr_struct! {
         /// What is wanted.
         pub options: Options,
         /// Data streams that it is to offer, if any.
-        pub streams: Option<Wanted>,
+        pub streams: Option<StreamRequest>,
     }
 }
 
 xdr_struct! {
     /// Streams for data that the starting side would like to connect.
-    pub struct Wanted {
+    pub struct StreamRequest {
         /// Most of them.
         pub most: u32,
         /// The lowest port that may be used; 0 for any.
@@ -232,7 +232,7 @@ xdr_struct! {
         /// The way to it.
         pub path: Path,
         /// What is to be done with it.
-        pub wish: Wish,
+        pub wish: SendMode,
         /// BLAKE3 of what the destination has, for all values of `wish` but the first.
         pub hash: Option<[u8; 32]>,
         /// What the destination has, if only differences are to be sent.

@@ -56,8 +56,8 @@ impl Facts {
 
     /// The list for the reply to OPTS MLST.
     pub fn list(self) -> String {
-        let told = NAMES.iter().filter(|(_, bit)| self.0 & bit != 0);
-        told.fold(String::new(), |all, (name, _)| all + name + ";")
+        let names = NAMES.iter().filter(|(_, bit)| self.0 & bit != 0);
+        names.fold(String::new(), |all, (name, _)| all + name + ";")
     }
 
     /// The list for FEAT: selected facts have a star.
@@ -132,12 +132,12 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Puts the facts among `told` behind `out`, a space and the name; no end of a line. In a name
-    /// a line cannot end.
-    pub fn encode(&self, told: Facts, out: &mut Vec<u8>) {
+    /// Puts the facts among `selected` behind `out`, a space and the name; no end of a line. In a
+    /// name a line cannot end.
+    pub fn encode(&self, selected: Facts, out: &mut Vec<u8>) {
         let mut put = |bit: u16, value: Option<String>| {
             let name = NAMES.iter().find(|(_, b)| *b == bit).map(|(name, _)| *name);
-            if let (true, Some(name), Some(value)) = (told.0 & bit != 0, name, value) {
+            if let (true, Some(name), Some(value)) = (selected.0 & bit != 0, name, value) {
                 out.extend_from_slice(format!("{name}={value};").as_bytes());
             }
         };
@@ -160,7 +160,8 @@ impl Entry<'_> {
 /// A fact without a value, or a known one with an invalid value; no name.
 pub fn entry(line: &[u8]) -> Result<Entry<'_>, Malformed> {
     let at = line.iter().position(|b| *b == b' ').ok_or(Malformed::Missing)?;
-    let (told, name) = (line.get(..at).unwrap_or_default(), line.get(at + 1..).unwrap_or_default());
+    let (facts, name) =
+        (line.get(..at).unwrap_or_default(), line.get(at + 1..).unwrap_or_default());
     if name.is_empty() {
         return Err(Malformed::Missing);
     }
@@ -168,7 +169,7 @@ pub fn entry(line: &[u8]) -> Result<Entry<'_>, Malformed> {
         return Err(Malformed::Byte);
     }
     let mut entry = Entry { name, ..Entry::default() };
-    for fact in told.split(|b| *b == b';').filter(|fact| !fact.is_empty()) {
+    for fact in facts.split(|b| *b == b';').filter(|fact| !fact.is_empty()) {
         let equals = fact.iter().position(|b| *b == b'=').ok_or(Malformed::Parameter)?;
         let (key, value) =
             (fact.get(..equals).unwrap_or_default(), fact.get(equals + 1..).unwrap_or_default());

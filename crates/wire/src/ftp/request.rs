@@ -19,7 +19,7 @@ pub enum Type {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Epsv {
     /// A port of the address that this connection has.
-    Here,
+    SameAddress,
     /// A port of this family's (1 or 2).
     Family(u8),
     /// Only EPSV will be used from now on.
@@ -68,7 +68,7 @@ pub enum Request<'a> {
     /// TYPE.
     Type(Type),
     /// STRU, MODE or PROT and its letter, in capitals.
-    Letter(Verb, u8),
+    Code(Verb, u8),
     /// RANG: first and last byte. The last below the first takes the range away.
     Rang(u64, u64),
     /// MFMT: the time in seconds and nanoseconds since the epoch, and the path.
@@ -137,7 +137,7 @@ fn parameters(verb: Verb, rest: Option<&[u8]>) -> Result<Request<'_>, Malformed>
         V::Epsv => Request::Epsv(epsv(rest.map(<[u8]>::trim_ascii))?),
         V::Type => Request::Type(data_type(text?.trim_ascii())?),
         V::Stru | V::Mode | V::Prot => match text?.trim_ascii() {
-            [letter] => Request::Letter(verb, letter.to_ascii_uppercase()),
+            [letter] => Request::Code(verb, letter.to_ascii_uppercase()),
             _ => return Err(Malformed::Parameter),
         },
         V::Rang => {
@@ -174,7 +174,7 @@ fn without_options(text: &[u8]) -> Option<&[u8]> {
 
 fn epsv(text: Option<&[u8]>) -> Result<Epsv, Malformed> {
     match text {
-        None => Ok(Epsv::Here),
+        None => Ok(Epsv::SameAddress),
         Some(all) if all.eq_ignore_ascii_case(b"ALL") => Ok(Epsv::All),
         Some(family) => match number::<u64>(family).map_err(|_| Malformed::Parameter)? {
             1 => Ok(Epsv::Family(1)),
@@ -255,7 +255,7 @@ impl Request<'_> {
     pub fn verb(&self) -> Verb {
         match self {
             Self::Bare(verb) | Self::Text(verb, _) | Self::Maybe(verb, _) => *verb,
-            Self::Number(verb, _) | Self::Letter(verb, _) => *verb,
+            Self::Number(verb, _) | Self::Code(verb, _) => *verb,
             Self::Port(_) => Verb::Port,
             Self::Eprt(_) => Verb::Eprt,
             Self::Epsv(_) => Verb::Epsv,
@@ -275,10 +275,10 @@ impl Request<'_> {
             line::escape(text, out);
         };
         match self {
-            Self::Bare(_) | Self::Maybe(_, None) | Self::Epsv(Epsv::Here) => {}
+            Self::Bare(_) | Self::Maybe(_, None) | Self::Epsv(Epsv::SameAddress) => {}
             Self::Text(_, text) | Self::Maybe(_, Some(text)) => word(text),
             Self::Number(_, n) => word(n.to_string().as_bytes()),
-            Self::Letter(_, letter) => word(&[*letter]),
+            Self::Code(_, letter) => word(&[*letter]),
             Self::Port(to) => word(addr::port_text(*to).as_bytes()),
             Self::Eprt(to) => word(addr::eprt_text(*to).as_bytes()),
             Self::Epsv(Epsv::Family(family)) => word(family.to_string().as_bytes()),

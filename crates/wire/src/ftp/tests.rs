@@ -46,7 +46,7 @@ fn commands_and_their_parameters() {
     assert_eq!(request(b"REST 18446744073709551616"), Err(Malformed::Number));
     assert_eq!(request(b"REST -1"), Err(Malformed::Number));
     assert_eq!(request(b"ALLO 5 R 9"), Ok(Request::Number(Verb::Allo, 5)));
-    assert_eq!(request(b"PROT p"), Ok(Request::Letter(Verb::Prot, b'P')));
+    assert_eq!(request(b"PROT p"), Ok(Request::Code(Verb::Prot, b'P')));
     assert_eq!(request(b"EPSV all"), Ok(Request::Epsv(Epsv::All)));
     assert_eq!(request(b"EPSV 3"), Err(Malformed::Family));
     assert_eq!(request(b"SITE chmod 4755 a b"), Ok(Request::Site(Site::Chmod(0o4755, b"a b"))));

@@ -19,7 +19,7 @@ pub fn iscsi_pdu(data: &[u8]) -> bool {
     let mut count = 0;
     loop {
         match framer.next(rest) {
-            Ok(Framed::Whole(pdu)) => {
+            Ok(Framed::Complete(pdu)) => {
                 let less = framer.next(rest.get(..pdu.consumed - 1).unwrap_or_default());
                 assert!(matches!(less, Ok(Framed::Need(n)) if n <= pdu.consumed));
                 if !one(&pdu, framer, digests) {
@@ -42,14 +42,14 @@ fn one(pdu: &Pdu<'_>, framer: Framer, digests: Digests) -> bool {
     let mut again = Vec::new();
     if let Ok(request) = Request::decode(&pdu.head, data) {
         request.put(&mut again, digests);
-        let Ok(Framed::Whole(same)) = framer.next(&again) else { panic!("{request:?}") };
+        let Ok(Framed::Complete(same)) = framer.next(&again) else { panic!("{request:?}") };
         let data = same.data.expect("the digest fits");
         assert_eq!(Request::decode(&same.head, data), Ok(request));
         return true;
     }
     if let Ok(response) = Response::decode(&pdu.head, data) {
         response.put(&mut again, digests);
-        let Ok(Framed::Whole(same)) = framer.next(&again) else { panic!("{response:?}") };
+        let Ok(Framed::Complete(same)) = framer.next(&again) else { panic!("{response:?}") };
         let data = same.data.expect("the digest fits");
         assert_eq!(Response::decode(&same.head, data), Ok(response));
         return true;
@@ -95,7 +95,7 @@ pub fn iscsi_login(data: &[u8]) -> bool {
     let (mut target, access, mut initiator) = sides(*which);
     let framer = Framer::new(Digests::default(), DATA_MAX);
     let mut count = 0;
-    while let Ok(Framed::Whole(pdu)) = framer.next(rest) {
+    while let Ok(Framed::Complete(pdu)) = framer.next(rest) {
         rest = rest.get(pdu.consumed..).unwrap_or_default();
         let Ok(data) = pdu.data else { return false };
         let text = if *which & 0x80 == 0 {

@@ -403,7 +403,7 @@ fn ssh() {
         bytes.extend_from_slice(transport.output().expect("bytes"));
         if which & 1 == 0 && seed > 1 {
             // The first of the list is what both prefer.
-            let share = kex::ask(Method::Mlkem768X25519).expect("a share").share;
+            let share = kex::initiate(Method::Mlkem768X25519).expect("a share").share;
             let start = Sealer::begin(&mut bytes);
             Message::KexEcdhInit(&share).encode(&mut bytes);
             Sealer::plain().finish(&mut bytes, start).expect("a packet");

@@ -34,7 +34,7 @@ pub struct ChunkError;
 
 /// What a step has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum ChunkStep {
     /// This many bytes that are not data.
     Skip(usize),
     /// This many bytes of data.
@@ -83,7 +83,7 @@ impl Chunks {
     ///
     /// # Errors
     /// The chunks are invalid.
-    pub fn step(&mut self, bytes: &[u8]) -> Result<Found, ChunkError> {
+    pub fn step(&mut self, bytes: &[u8]) -> Result<ChunkStep, ChunkError> {
         let mut used = 0;
         for byte in bytes {
             if let State::Data { left } = self.state {
@@ -92,7 +92,7 @@ impl Chunks {
                 }
                 let count = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                 self.took(count as u64);
-                return Ok(Found::Data(count));
+                return Ok(ChunkStep::Data(count));
             }
             if self.state == State::End {
                 break;
@@ -100,7 +100,11 @@ impl Chunks {
             self.state = self.state.after(*byte)?;
             used += 1;
         }
-        Ok(if used == 0 && self.state == State::End { Found::End } else { Found::Skip(used) })
+        Ok(if used == 0 && self.state == State::End {
+            ChunkStep::End
+        } else {
+            ChunkStep::Skip(used)
+        })
     }
 }
 

@@ -40,41 +40,41 @@ pub fn tags(value: &[u8]) -> impl Iterator<Item = Tag<'_>> {
 
 /// The part of a file that a request selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Selection {
     /// All of it.
-    Whole,
+    All,
     /// These parts (start and end, the end not included): at least one, none empty.
-    Parts(Vec<(u64, u64)>),
+    Ranges(Vec<(u64, u64)>),
     /// 416: no range overlaps the file.
     Nothing,
 }
 
 /// What a `Range` selects of a file of some size. Ranges that overlap are merged; an invalid or
 /// excessive one selects the whole file.
-pub fn ranges(range: &[u8], size: u64) -> Wanted {
+pub fn ranges(range: &[u8], size: u64) -> Selection {
     let prefix: &[u8] = b"bytes=";
-    let Some((unit, list)) = range.split_at_checked(prefix.len()) else { return Wanted::Whole };
+    let Some((unit, list)) = range.split_at_checked(prefix.len()) else { return Selection::All };
     if !unit.eq_ignore_ascii_case(prefix) {
-        return Wanted::Whole;
+        return Selection::All;
     }
     let (mut parts, mut all) = (Vec::new(), false);
     for member in list.split(|b| *b == b',').map(<[u8]>::trim_ascii) {
         match part(member, size) {
             None if member.is_empty() => {}
-            None => return Wanted::Whole,
+            None => return Selection::All,
             Some((start, end)) if start < end => parts.push((start, end)),
             // The last bytes of nothing are all there is (§14.1.2): no part of it has a number.
             Some(_) => all |= size == 0 && is_suffix(member),
         }
         if parts.len() > HTTP_RANGES_MAX {
-            return Wanted::Whole;
+            return Selection::All;
         }
     }
     merge(&mut parts);
     match parts.is_empty() {
-        true if all => Wanted::Whole,
-        true => Wanted::Nothing,
-        false => Wanted::Parts(parts),
+        true if all => Selection::All,
+        true => Selection::Nothing,
+        false => Selection::Ranges(parts),
     }
 }
 

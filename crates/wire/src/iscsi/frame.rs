@@ -83,7 +83,7 @@ pub enum Framed<T> {
     /// needed then.
     Need(usize),
     /// It is there.
-    Whole(T),
+    Complete(T),
 }
 
 /// Cuts PDUs out of what was received on one connection.
@@ -138,7 +138,7 @@ impl Framer {
             return Err(CutError::DataTooLong { max, got });
         }
         let data_consumed = segment_length(got, self.digests.data);
-        Ok(Framed::Whole(Head { bhs, ahs, consumed, data_consumed }))
+        Ok(Framed::Complete(Head { bhs, ahs, consumed, data_consumed }))
     }
 
     /// The PDU at the front of `input`.
@@ -149,14 +149,14 @@ impl Framer {
     pub fn next<'a>(&self, input: &'a [u8]) -> Result<Framed<Pdu<'a>>, CutError> {
         let head = match self.head(input)? {
             Framed::Need(bytes) => return Ok(Framed::Need(bytes)),
-            Framed::Whole(head) => head,
+            Framed::Complete(head) => head,
         };
         let consumed = head.consumed + head.data_consumed;
         let Some(segment) = input.get(head.consumed..consumed) else {
             return Ok(Framed::Need(consumed));
         };
         let data = self.data(head.bhs.data_length(), segment);
-        Ok(Framed::Whole(Pdu { head, data, consumed }))
+        Ok(Framed::Complete(Pdu { head, data, consumed }))
     }
 
     /// The data of a segment: `segment` is data, padding and digest, as long as the head says.

@@ -56,7 +56,7 @@ enum Auth {
     /// AuthMethod was sent.
     Offered,
     /// CHAP_A was sent.
-    Asked,
+    AlgorithmsSent,
     /// CHAP_R was sent, with our challenge if the target must sign in.
     Answered(Option<Challenge>),
     /// Both sides are authenticated, as far as required.
@@ -184,9 +184,9 @@ impl InitiatorLogin {
                     return Err(ChapError::BadValue("AuthMethod").into());
                 }
                 put(out, Key::ChapA.name(), Algorithm::LIST);
-                Auth::Asked
+                Auth::AlgorithmsSent
             }
-            (Auth::Asked, Some(proof)) => {
+            (Auth::AlgorithmsSent, Some(proof)) => {
                 let algorithm = Algorithm::choose(need(Key::ChapA)?)?;
                 let (identifier, challenge) = (need(Key::ChapI)?, need(Key::ChapC)?);
                 let theirs = Received { identifier, challenge };

@@ -19,7 +19,7 @@ const BOTH: Digests = Digests { header: true, data: true };
 
 fn whole(framer: Framer, bytes: &[u8]) -> Pdu<'_> {
     match framer.next(bytes) {
-        Ok(Framed::Whole(pdu)) => pdu,
+        Ok(Framed::Complete(pdu)) => pdu,
         other => panic!("{other:?}"),
     }
 }

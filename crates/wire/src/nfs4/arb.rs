@@ -80,7 +80,8 @@ impl<'a> Arb<'a> for Secinfo4<'a> {
 impl Arb<'_> for OpenNoneDelegation4 {
     fn arb(g: &mut Gen<'_>) -> Self {
         let why = u32::from(g.byte() % 9);
-        let told = why == why_no_delegation4::CONTENTION || why == why_no_delegation4::RESOURCE;
-        Self { why, will_tell: told && g.arb() }
+        let has_signal =
+            why == why_no_delegation4::CONTENTION || why == why_no_delegation4::RESOURCE;
+        Self { why, will_tell: has_signal && g.arb() }
     }
 }

@@ -79,7 +79,7 @@ fn a_bad_operation_does_not_touch_those_before_it() {
 }
 
 #[test]
-fn what_is_no_operation_is_told_from_what_is_garbled() {
+fn unknown_operations_are_distinguished_from_malformed_ones() {
     for number in [0, 1, 2, 76, 10044] {
         assert_eq!(decode_all(&words(&[number])), Ok(ArgOp::Illegal(number)));
     }

@@ -102,7 +102,7 @@ impl Framer {
     fn next_fragmented<'a>(&'a mut self, input: &'a [u8]) -> Result<Framed<'a>, RecordError> {
         let consumed = match scan(input)? {
             Scan::Need(bytes) => return Ok(Framed::Need(bytes)),
-            Scan::Whole(bytes) => bytes,
+            Scan::Complete(bytes) => bytes,
         };
         self.scratch.clear();
         let mut rest = input.get(..consumed).unwrap_or_default();
@@ -118,7 +118,7 @@ impl Framer {
 
 enum Scan {
     Need(usize),
-    Whole(usize),
+    Complete(usize),
 }
 
 fn scan(input: &[u8]) -> Result<Scan, RecordError> {
@@ -138,7 +138,7 @@ fn scan(input: &[u8]) -> Result<Scan, RecordError> {
             return match total {
                 0 => Err(RecordError::Empty),
                 _ if at > input.len() => Ok(Scan::Need(at)),
-                _ => Ok(Scan::Whole(at)),
+                _ => Ok(Scan::Complete(at)),
             };
         }
     }

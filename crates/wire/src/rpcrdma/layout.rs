@@ -29,7 +29,7 @@ pub enum ChunkError {
     },
     /// A message both behind the header and at position 0, or in neither place.
     #[error("the message is in no place, or in two")]
-    Place,
+    MessageLocation,
     /// More bytes than a call may have.
     #[error("a call of more than {RDMA_CALL_MAX} bytes")]
     TooLong,
@@ -90,11 +90,11 @@ impl Layout {
         let base = match (inline, long) {
             // What is behind the header of a message that is read is none of it.
             (0, long) if long.iter().all(|read| read.target.length == 0) => {
-                return Err(ChunkError::Place);
+                return Err(ChunkError::MessageLocation);
             }
             (_, []) => Base::Inline { length: inline },
             (0, segments) => Base::Long { segments },
-            _ => return Err(ChunkError::Place),
+            _ => return Err(ChunkError::MessageLocation),
         };
         let data: u64 = rest.iter().map(|read| u64::from(read.target.length)).sum();
         let pads = 4 * rest.len() as u64;

@@ -131,10 +131,10 @@ fn a_long_call_is_read_from_its_chunk() {
 fn read_lists_that_fit_no_message_are_refused() {
     let one = segment(1, 8, 0);
     let refused = |inline, reads: &[ReadSegment]| Layout::of(inline, reads).expect_err("refused");
-    assert_eq!(refused(0, &[]), ChunkError::Place);
-    assert_eq!(refused(4, &[at(0, one)]), ChunkError::Place);
-    assert_eq!(refused(0, &[at(4, one)]), ChunkError::Place);
-    assert_eq!(refused(0, &[at(0, segment(1, 0, 0))]), ChunkError::Place, "it is empty");
+    assert_eq!(refused(0, &[]), ChunkError::MessageLocation);
+    assert_eq!(refused(4, &[at(0, one)]), ChunkError::MessageLocation);
+    assert_eq!(refused(0, &[at(4, one)]), ChunkError::MessageLocation);
+    assert_eq!(refused(0, &[at(0, segment(1, 0, 0))]), ChunkError::MessageLocation, "it is empty");
     assert_eq!(refused(8, &[at(12, one)]), ChunkError::Beyond { position: 12 });
     assert_eq!(refused(8, &[at(6, one)]), ChunkError::Position { position: 6 });
     assert_eq!(refused(8, &[at(8, one), at(4, one)]), ChunkError::Position { position: 4 });
@@ -165,7 +165,7 @@ fn a_chunk_is_filled_in_the_order_of_its_segments() {
 }
 
 #[test]
-fn unsound_chunks_are_told_apart() {
+fn invalid_chunks_are_distinguished() {
     let writes = |segments: &[Segment]| Chunks {
         writes: segments.iter().map(|one| Chunk(vec![*one])).collect(),
         ..Chunks::default()

@@ -624,7 +624,7 @@ proptest! {
 }
 
 #[test]
-fn third_party_copy_says_what_there_is() {
+fn third_party_copy_reports_the_supported_operations() {
     let parameters = OperatingParameters {
         targets_max: 16,
         segments_max: 64,

@@ -182,7 +182,7 @@ impl Basic {
 
 /// What is known of an open file, for the information classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct OpenFileInfo {
     /// Times, sizes, attributes.
     pub facts: Facts,
     /// Names.
@@ -203,7 +203,7 @@ pub struct Known {
     pub path: Vec<u8>,
 }
 
-impl Known {
+impl OpenFileInfo {
     fn is_directory(&self) -> bool {
         self.facts.attributes & attributes::DIRECTORY != 0
     }

@@ -135,7 +135,7 @@ pub fn begin(token: &[u8]) -> Vec<u8> {
 }
 
 /// The next token of a client (NegTokenResp).
-pub fn go_on(token: &[u8], mic: Option<&[u8]>) -> Vec<u8> {
+pub fn next_token(token: &[u8], mic: Option<&[u8]>) -> Vec<u8> {
     let mut fields = value(CONTEXT | 2, &value(OCTETS, token));
     if let Some(mic) = mic {
         fields.extend(value(CONTEXT | 3, &value(OCTETS, mic)));

@@ -65,7 +65,7 @@ fn a_wrong_password_and_version_1_prove_nothing() {
 }
 
 #[test]
-fn ntlm_messages_there_and_back() {
+fn ntlm_messages_round_trip() {
     let challenge = Challenge::new(flags::SIGN | flags::KEY_EXCHANGE, CHALLENGE, "host", 42);
     assert_eq!(Challenge::decode(&challenge.encode()), Ok(challenge.clone()));
     let (response, _) = ntlm::respond(&[7; 16], &CHALLENGE, (&[1; 8], 5, &challenge.info));
@@ -91,7 +91,7 @@ fn ntlm_messages_there_and_back() {
 }
 
 #[test]
-fn spnego_there_and_back() {
+fn spnego_round_trip() {
     let offer = spnego::offer();
     let token = spnego::client(&offer).unwrap();
     assert!(token.prefers_ntlm && token.token.is_none());
@@ -99,7 +99,7 @@ fn spnego_there_and_back() {
     let token = spnego::client(&begin).unwrap();
     assert_eq!(token.token, Some(&b"NTLMSSP\0one"[..]));
     assert_eq!(token.mechanisms, Some(&spnego::own_mechanisms()[..]));
-    let later = spnego::go_on(&[5; 300], Some(&[6; 16]));
+    let later = spnego::next_token(&[5; 300], Some(&[6; 16]));
     let token = spnego::client(&later).unwrap();
     assert_eq!((token.token, token.mic), (Some(&[5; 300][..]), Some(&[6; 16][..])));
     let answer = spnego::answer(spnego::NegState::Completed, true, None, Some(&[8; 16]));
@@ -112,7 +112,7 @@ fn spnego_there_and_back() {
 // --- names and times -----------------------------------------------------------------------------
 
 #[test]
-fn names_there_and_back() {
+fn names_round_trip() {
     for name in [
         &b"plain.txt"[..],
         b"a:b*c?d\"e<f>g|h",
@@ -136,7 +136,7 @@ fn names_there_and_back() {
 }
 
 #[test]
-fn times_there_and_back() {
+fn times_round_trip() {
     assert_eq!(time::from_unix(0, 0), 116_444_736_000_000_000);
     for (sec, nsec) in [(0, 0), (1_700_000_000, 123_456_700), (-11_644_473_600, 0)] {
         assert_eq!(time::to_unix(time::from_unix(sec, nsec)), (sec, nsec));
@@ -205,7 +205,7 @@ const FACTS: Facts = Facts {
 const FILE: FileId = FileId { persistent: 1, volatile: 2 };
 
 #[test]
-fn negotiation_there_and_back() {
+fn negotiation_round_trip() {
     let contexts =
         Contexts { salt: Some(vec![7; 32]), ciphers: Some(vec![2, 1]), signings: Some(vec![2, 1]) };
     let request = negotiate::Request {
@@ -239,7 +239,7 @@ fn negotiation_there_and_back() {
 }
 
 #[test]
-fn create_there_and_back() {
+fn create_round_trip() {
     let mut contexts = Vec::new();
     let list = [
         Context { name: contexts::MAXIMAL_ACCESS, data: &[] },
@@ -274,7 +274,7 @@ fn create_there_and_back() {
 }
 
 #[test]
-fn data_there_and_back() {
+fn data_round_trip() {
     let write = io::WriteRequest { offset: 9, file: FILE, flags: 1, data: &[1, 2, 3] };
     let mut message = header(Command::WRITE);
     write.put(&mut message);
@@ -292,7 +292,7 @@ fn data_there_and_back() {
 }
 
 #[test]
-fn listings_there_and_back() {
+fn listings_round_trip() {
     for level in
         [Level::Directory, Level::Full, Level::Both, Level::Names, Level::IdBoth, Level::IdFull]
     {
@@ -317,7 +317,7 @@ fn listings_there_and_back() {
 }
 
 #[test]
-fn descriptors_there_and_back() {
+fn descriptors_round_trip() {
     let descriptor = Descriptor::of_mode(1000, 100, 0o754, false);
     let mut bytes = Vec::new();
     descriptor.put(&mut bytes);
@@ -376,8 +376,8 @@ fn permissions_that_a_list_comes_to() {
     // A mode cannot represent other users.
     assert_eq!(mode_of(&[ace(0, access::READ, Sid::user(7))], uid, gid), None);
     for mode in [0o700, 0o750, 0o644, 0o664, 0o755] {
-        let told = Descriptor::of_mode(uid, gid, mode, false).dacl.expect("a list");
-        assert_eq!(mode_of(&told, uid, gid), Some(mode), "{mode:o}");
+        let dacl = Descriptor::of_mode(uid, gid, mode, false).dacl.expect("a list");
+        assert_eq!(mode_of(&dacl, uid, gid), Some(mode), "{mode:o}");
     }
 }
 

@@ -220,7 +220,7 @@ pub fn respond(method: Method, client: &[u8]) -> Result<(Vec<u8>, Secret), Faile
 }
 
 /// The client's side of an exchange that has begun.
-pub struct Asked {
+pub struct ClientKex {
     private: PrivateKey,
     kem: Option<DecapsulationKey>,
     /// Its share, which the server is sent.
@@ -231,7 +231,7 @@ pub struct Asked {
 ///
 /// # Errors
 /// [`Failed`]
-pub fn ask(method: Method) -> Result<Asked, Failed> {
+pub fn initiate(method: Method) -> Result<ClientKex, Failed> {
     let private = PrivateKey::generate(&X25519).map_err(|_| Failed)?;
     let mut share = public(&private)?;
     let mut kem = None;
@@ -241,10 +241,10 @@ pub fn ask(method: Method) -> Result<Asked, Failed> {
         share = [public.map_err(|_| Failed)?.as_ref(), &share].concat();
         kem = Some(key);
     }
-    Ok(Asked { private, kem, share })
+    Ok(ClientKex { private, kem, share })
 }
 
-impl Asked {
+impl ClientKex {
     /// The secret, from the server's share.
     ///
     /// # Errors

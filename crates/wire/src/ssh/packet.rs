@@ -81,7 +81,7 @@ enum Sealing {
     Ctr(Box<Ctr>),
 }
 
-enum Opening {
+enum Decryption {
     Plain,
     Gcm(Gcm),
     Chacha(chacha::OpeningKey),
@@ -195,7 +195,7 @@ pub enum Opened {
 
 /// Opens what is received.
 pub struct Opener {
-    how: Opening,
+    how: Decryption,
     /// Number of the next packet.
     pub sequence: u32,
     /// Packets and bytes since there are these keys.
@@ -207,7 +207,7 @@ pub struct Opener {
 impl Opener {
     /// Before there are keys.
     pub fn plain() -> Self {
-        Self { how: Opening::Plain, sequence: 0, used: (0, 0), length: None }
+        Self { how: Decryption::Plain, sequence: 0, used: (0, 0), length: None }
     }
 
     /// As [`Sealer::new`].
@@ -221,12 +221,12 @@ impl Opener {
         sequence: u32,
     ) -> Result<Self, Broken> {
         let how = match cipher {
-            Cipher::Aes128Gcm | Cipher::Aes256Gcm => Opening::Gcm(Gcm::new(cipher, keys)?),
+            Cipher::Aes128Gcm | Cipher::Aes256Gcm => Decryption::Gcm(Gcm::new(cipher, keys)?),
             Cipher::Chacha20Poly1305 => {
                 let key = keys.key.first_chunk().ok_or(Broken::Library)?;
-                Opening::Chacha(chacha::OpeningKey::new(key))
+                Decryption::Chacha(chacha::OpeningKey::new(key))
             }
-            _ => Opening::Ctr(Box::new(Ctr::new(cipher, mac, keys)?)),
+            _ => Decryption::Ctr(Box::new(Ctr::new(cipher, mac, keys)?)),
         };
         Ok(Self { how, sequence, used: (0, 0), length: None })
     }
@@ -239,9 +239,9 @@ impl Opener {
     pub fn open(&mut self, input: &mut [u8]) -> Result<Opened, Broken> {
         let Some(length) = self.length(input)? else { return Ok(Opened::Need(self.first())) };
         let trailer = match &self.how {
-            Opening::Plain => 0,
-            Opening::Gcm(_) | Opening::Chacha(_) => TAG,
-            Opening::Ctr(ctr) => ctr.trailer(),
+            Decryption::Plain => 0,
+            Decryption::Gcm(_) | Decryption::Chacha(_) => TAG,
+            Decryption::Ctr(ctr) => ctr.trailer(),
         };
         let end = LENGTH + length;
         let Some(packet) = input.get_mut(..end + trailer) else {
@@ -249,19 +249,19 @@ impl Opener {
         };
         let (packet, tag) = packet.split_at_mut_checked(end).ok_or(Broken::Length)?;
         match &mut self.how {
-            Opening::Plain => {}
-            Opening::Gcm(gcm) => {
+            Decryption::Plain => {}
+            Decryption::Gcm(gcm) => {
                 let nonce = gcm.nonce();
                 let (head, body) = packet.split_at_mut_checked(LENGTH).ok_or(Broken::Length)?;
                 gcm.key
                     .open_in_place_separate_tag(nonce, Aad::from(&*head), tag, body)
                     .map_err(|_| Broken::Tampered)?;
             }
-            Opening::Chacha(key) => {
+            Decryption::Chacha(key) => {
                 let tag = tag.first_chunk().ok_or(Broken::Length)?;
                 key.open_in_place(self.sequence, packet, tag).map_err(|_| Broken::Tampered)?;
             }
-            Opening::Ctr(ctr) => {
+            Decryption::Ctr(ctr) => {
                 // What opening the length needed is put back, for the MAC may cover it.
                 ctr.open(self.sequence, packet, tag, length as u32)?;
             }
@@ -280,7 +280,7 @@ impl Opener {
     /// How many bytes are needed to know a packet's length.
     fn first(&self) -> usize {
         match &self.how {
-            Opening::Ctr(ctr) if !ctr.etm() => 16,
+            Decryption::Ctr(ctr) if !ctr.etm() => 16,
             _ => LENGTH,
         }
     }
@@ -293,18 +293,18 @@ impl Opener {
         let needed = self.first();
         let Some(head) = input.get_mut(..needed) else { return Ok(None) };
         let (block, skipped) = match &mut self.how {
-            Opening::Plain => (8, 0),
-            Opening::Gcm(_) => (16, LENGTH),
-            Opening::Chacha(_) => (8, LENGTH),
-            Opening::Ctr(ctr) if ctr.etm() => (16, LENGTH),
-            Opening::Ctr(ctr) => {
+            Decryption::Plain => (8, 0),
+            Decryption::Gcm(_) => (16, LENGTH),
+            Decryption::Chacha(_) => (8, LENGTH),
+            Decryption::Ctr(ctr) if ctr.etm() => (16, LENGTH),
+            Decryption::Ctr(ctr) => {
                 ctr.open_first(head)?;
                 (16, 0)
             }
         };
         let bytes = *head.first_chunk().ok_or(Broken::Length)?;
         let bytes = match &self.how {
-            Opening::Chacha(key) => key.decrypt_packet_length(self.sequence, bytes),
+            Decryption::Chacha(key) => key.decrypt_packet_length(self.sequence, bytes),
             _ => bytes,
         };
         let length = u32::from_be_bytes(bytes) as usize;
@@ -312,7 +312,7 @@ impl Opener {
         if !aligned || !(block.max(12) - 4..=SSH_PACKET_MAX).contains(&length) {
             // Under a cipher that hides it, a senseless length is what a changed packet looks like.
             return Err(match &self.how {
-                Opening::Plain | Opening::Gcm(_) => Broken::Length,
+                Decryption::Plain | Decryption::Gcm(_) => Broken::Length,
                 _ => Broken::Tampered,
             });
         }

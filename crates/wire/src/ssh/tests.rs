@@ -349,7 +349,7 @@ fn shares_that_are_none_are_refused() {
     for method in kex::Method::ALL {
         assert!(kex::respond(method, &[]).is_err());
         assert!(kex::respond(method, &[9; 31]).is_err());
-        let asked = kex::ask(method).unwrap();
+        let asked = kex::initiate(method).unwrap();
         let mut share = asked.share.clone();
         let end = share.len();
         share[end - 32..].fill(0);
@@ -358,7 +358,7 @@ fn shares_that_are_none_are_refused() {
         assert!(asked.finish(&answer[1..]).is_err());
     }
     // Coefficients of a key that are no coefficients (FIPS 203, section 7.2).
-    let mut share = kex::ask(kex::Method::Mlkem768X25519).unwrap().share;
+    let mut share = kex::initiate(kex::Method::Mlkem768X25519).unwrap().share;
     share[..1152].fill(0xff);
     assert!(kex::respond(kex::Method::Mlkem768X25519, &share).is_err());
 }

@@ -99,7 +99,7 @@ impl Stream {
         let rest = self.input.get(self.from..self.to).unwrap_or_default();
         match self.framer.next(rest).map_err(|error| broken(error.to_string()))? {
             Framed::Need(_) => Ok(None),
-            Framed::Whole(pdu) => {
+            Framed::Complete(pdu) => {
                 let data = pdu.data.map_err(|error| broken(error.to_string()))?;
                 let response = Response::decode(&pdu.head, data);
                 let looked = look(response.map_err(|error| broken(error.to_string()))?);

@@ -84,7 +84,7 @@ impl FtpSession {
         }
         if self.tls.is_some() {
             self.ask("protect the data", &Request::Number(Verb::Pbsz, 0))?;
-            self.ask("protect the data", &Request::Letter(Verb::Prot, b'P'))?;
+            self.ask("protect the data", &Request::Code(Verb::Prot, b'P'))?;
         }
         self.ask("send bytes as they are", &Request::Type(Type::Image)).map(drop)
     }
@@ -123,7 +123,7 @@ impl FtpSession {
     fn passive(&mut self) -> Result<u16, Failure> {
         let wrong = |e: wire::ftp::Malformed| ClientError::Protocol(format!("FTP: {e}"));
         if !self.pasv {
-            self.send(&Request::Epsv(Epsv::Here))?;
+            self.send(&Request::Epsv(Epsv::SameAddress))?;
             let reply = self.reply()?;
             if reply.code == 229 {
                 return Ok(addr::epsv_reply(last_line(&reply)).map_err(wrong)?);

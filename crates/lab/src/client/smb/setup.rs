@@ -230,7 +230,7 @@ fn prove(at: &SmbAt, negotiate: &[u8], encoded: &[u8]) -> Result<(Vec<u8>, [u8; 
     let mic = ntlm::mic(&key, negotiate, encoded, &message);
     wire::smb::codec::patch(&mut message, MIC_AT, &mic);
     let list = ntlm::mech_list_mic(&key, flags, Side::Client, &spnego::own_mechanisms());
-    Ok((spnego::go_on(&message, Some(&list)), key))
+    Ok((spnego::next_token(&message, Some(&list)), key))
 }
 
 /// TREE_CONNECT.

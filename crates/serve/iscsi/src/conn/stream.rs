@@ -141,7 +141,7 @@ impl Wire {
                 self.need = bytes;
                 Ok(None)
             }
-            Framed::Whole(pdu) => Ok(Some(pdu)),
+            Framed::Complete(pdu) => Ok(Some(pdu)),
         }
     }
 

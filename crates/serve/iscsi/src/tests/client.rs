@@ -203,7 +203,7 @@ impl Client {
     fn receive<T>(&mut self, look: impl FnOnce(Response<'_>) -> T) -> Option<T> {
         loop {
             match self.framer.next(&self.input).expect("a PDU") {
-                Framed::Whole(pdu) => {
+                Framed::Complete(pdu) => {
                     let data = pdu.data.expect("digests fit");
                     let looked = look(Response::decode(&pdu.head, data).expect("a PDU"));
                     let consumed = pdu.consumed;

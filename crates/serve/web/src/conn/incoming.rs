@@ -3,7 +3,7 @@
 
 use base::clock::monotonic_ns;
 
-use super::super::chunked::{Chunks, Found};
+use super::super::chunked::{ChunkStep, Chunks};
 use super::super::head::Framing;
 use super::super::request::{BodyError, Take};
 use super::Ended;
@@ -84,10 +84,10 @@ impl<'a> Http1Body<'a> {
                 Rest::Bytes(left) => (0, capped(*left, room)),
                 Rest::Chunks(chunks) if chunks.left() > 0 => (0, capped(chunks.left(), room)),
                 Rest::Chunks(chunks) => match chunks.step(here) {
-                    Ok(Found::End) => return Ok(0),
-                    Ok(Found::Skip(count)) => (count, 0),
+                    Ok(ChunkStep::End) => return Ok(0),
+                    Ok(ChunkStep::Skip(count)) => (count, 0),
                     // The chunk's data: none of it is taken here.
-                    Ok(Found::Data(_)) | Err(_) => return Err(BodyError::Malformed),
+                    Ok(ChunkStep::Data(_)) | Err(_) => return Err(BodyError::Malformed),
                 },
             };
             if skip > 0 {

@@ -48,13 +48,13 @@ fn conditions_are_judged_in_order() {
     assert_eq!(absent("if-none-match", "*"), Go);
 }
 
-fn range(range: &str) -> Wanted {
+fn range(range: &str) -> Selection {
     wanted(&fields(&[("range", range)]), 100, &now())
 }
 
 #[test]
 fn ranges_are_found_merged_and_bounded() {
-    let parts = |list: &[(u64, u64)]| Wanted::Parts(list.to_vec());
+    let parts = |list: &[(u64, u64)]| Selection::Ranges(list.to_vec());
     for (text, expected) in [
         ("bytes=0-0", parts(&[(0, 1)])),
         ("Bytes=10-", parts(&[(10, 100)])),
@@ -65,32 +65,32 @@ fn ranges_are_found_merged_and_bounded() {
         ("bytes=50-59,0-9,55-70", parts(&[(0, 10), (50, 71)])),
         ("bytes=0-49,50-99", parts(&[(0, 100)])),
         ("bytes=200-,0-0", parts(&[(0, 1)])),
-        ("bytes=100-", Wanted::Nothing),
-        ("bytes=-0", Wanted::Nothing),
-        ("bytes=9-1", Wanted::Whole),
-        ("bytes=a-b", Wanted::Whole),
-        ("bytes", Wanted::Whole),
-        ("items=0-1", Wanted::Whole),
+        ("bytes=100-", Selection::Nothing),
+        ("bytes=-0", Selection::Nothing),
+        ("bytes=9-1", Selection::All),
+        ("bytes=a-b", Selection::All),
+        ("bytes", Selection::All),
+        ("items=0-1", Selection::All),
         ("bytes=0-99999999999999999999", parts(&[(0, 100)])),
         ("bytes=-99999999999999999999", parts(&[(0, 100)])),
         ("bytes=00000000000000000000010-000000000000000000019", parts(&[(10, 20)])),
-        ("bytes=9223372036854775808-", Wanted::Nothing),
-        ("bytes=18446744073709551615-", Wanted::Nothing),
-        ("bytes=18446744073709551616-", Wanted::Nothing),
-        ("bytes=99999999999999999999-99999999999999999999", Wanted::Nothing),
-        ("bytes=99999999999999999999-", Wanted::Nothing),
+        ("bytes=9223372036854775808-", Selection::Nothing),
+        ("bytes=18446744073709551615-", Selection::Nothing),
+        ("bytes=18446744073709551616-", Selection::Nothing),
+        ("bytes=99999999999999999999-99999999999999999999", Selection::Nothing),
+        ("bytes=99999999999999999999-", Selection::Nothing),
         ("bytes=99999999999999999999-,5-5", parts(&[(5, 6)])),
-        ("bytes=99999999999999999999-99999999999999999998", Wanted::Whole),
-        ("bytes=99999999999999999999-1", Wanted::Whole),
-        ("bytes=+1-2", Wanted::Whole),
-        ("bytes=1 -2", Wanted::Whole),
+        ("bytes=99999999999999999999-99999999999999999998", Selection::All),
+        ("bytes=99999999999999999999-1", Selection::All),
+        ("bytes=+1-2", Selection::All),
+        ("bytes=1 -2", Selection::All),
     ] {
         assert_eq!(range(text), expected, "{text}");
     }
     let many: Vec<String> = (0..40).map(|n| format!("{}-{}", 2 * n, 2 * n)).collect();
-    assert_eq!(range(&format!("bytes={}", many.join(","))), Wanted::Whole);
+    assert_eq!(range(&format!("bytes={}", many.join(","))), Selection::All);
     let twice = fields(&[("range", "bytes=0-0"), ("range", "bytes=1-1")]);
-    assert_eq!(wanted(&twice, 100, &now()), Wanted::Whole);
+    assert_eq!(wanted(&twice, 100, &now()), Selection::All);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_part_is_of_what_the_client_has_or_the_whole_comes() {
         ("junk", false),
     ] {
         let headers = fields(&[("range", "bytes=0-0"), ("if-range", validator)]);
-        let part = wanted(&headers, 100, &now()) != Wanted::Whole;
+        let part = wanted(&headers, 100, &now()) != Selection::All;
         assert_eq!(part, holds, "{validator}");
     }
 }
@@ -112,11 +112,11 @@ fn a_part_is_of_what_the_client_has_or_the_whole_comes() {
 #[test]
 fn the_end_of_an_empty_file_is_all_of_it() {
     for (range, expected) in [
-        ("bytes=-5", Wanted::Whole),
-        ("bytes=0-0,-5", Wanted::Whole),
-        ("bytes=-0", Wanted::Nothing),
-        ("bytes=0-", Wanted::Nothing),
-        ("bytes=0-4", Wanted::Nothing),
+        ("bytes=-5", Selection::All),
+        ("bytes=0-0,-5", Selection::All),
+        ("bytes=-0", Selection::Nothing),
+        ("bytes=0-", Selection::Nothing),
+        ("bytes=0-4", Selection::Nothing),
     ] {
         assert_eq!(wire::http::select::ranges(range.as_bytes(), 0), expected, "{range}");
     }

@@ -10,7 +10,7 @@ fn free() -> u16 {
 fn port(wished: u16, ports: Option<(u16, u16)>) -> Result<u32, SyncError> {
     let (low, high) = (u32::from(wished), u32::from(wished));
     let at = Reachable { address: Some(Ipv4Addr::LOCALHOST.into()), ports };
-    Answerer::open_at(&Wanted { low, high, most: 1 }, at).map(|(_open, offer)| offer.port)
+    Answerer::open_at(&StreamRequest { low, high, most: 1 }, at).map(|(_open, offer)| offer.port)
 }
 
 #[test]

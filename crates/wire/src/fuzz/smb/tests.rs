@@ -220,7 +220,7 @@ fn sign_ins() {
     };
     write("smb_sign_in", "negotiate", &spnego::begin(&ntlm::put_negotiate(1)));
     write("smb_sign_in", "challenge", &challenge.encode());
-    write("smb_sign_in", "authenticate", &spnego::go_on(&auth.encode(), Some(&[4; 16])));
+    write("smb_sign_in", "authenticate", &spnego::next_token(&auth.encode(), Some(&[4; 16])));
     write("smb_sign_in", "bare", &auth.encode());
 }
 

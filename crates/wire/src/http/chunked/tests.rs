@@ -8,12 +8,12 @@ fn decode(text: &[u8], piece: usize) -> Result<(Vec<u8>, usize), ChunkError> {
     while !chunks.has_ended() && at < text.len() {
         let end = text.len().min(at + piece);
         match chunks.step(&text[at..end])? {
-            Found::Skip(n) => at += n,
-            Found::Data(n) => {
+            ChunkStep::Skip(n) => at += n,
+            ChunkStep::Data(n) => {
                 data.extend_from_slice(&text[at..at + n]);
                 at += n;
             }
-            Found::End => break,
+            ChunkStep::End => break,
         }
     }
     if chunks.has_ended() { Ok((data, at)) } else { Err(ChunkError) }

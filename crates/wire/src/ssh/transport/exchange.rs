@@ -2,7 +2,7 @@
 //! exchange adds (OpenSSH, PROTOCOL, section 1.9).
 
 use super::super::codec::Names;
-use super::super::kex::{self, Asked, Chosen, EXT_INFO_CLIENT, STRICT, Secret, Transcript};
+use super::super::kex::{self, Chosen, ClientKex, EXT_INFO_CLIENT, STRICT, Secret, Transcript};
 use super::super::key::{PublicKey, SIGNATURES, fingerprint};
 use super::super::message::{KexInit, Message, put_ext_info};
 use super::super::packet::{Cipher, Keys, Mac, Opener, Sealer};
@@ -17,7 +17,7 @@ pub(super) struct Exchange {
     /// What was agreed on.
     chosen: Option<Chosen>,
     /// The client's secret, until the server has answered.
-    asked: Option<Asked>,
+    initiated: Option<ClientKex>,
     /// The next packet of the exchange was guessed, wrongly.
     skip: bool,
     /// What opens packets after their NEWKEYS: there are keys, and ours was sent.
@@ -76,7 +76,7 @@ impl Transport {
             ours,
             theirs: Vec::new(),
             chosen: None,
-            asked: None,
+            initiated: None,
             skip: false,
             opener: None,
         });
@@ -117,9 +117,9 @@ impl Transport {
         exchange.skip = theirs.follows && chosen.guess_is_wrong;
         exchange.theirs = payload.to_vec();
         if !server {
-            let asked = kex::ask(chosen.method).map_err(|_| Error::KeyExchange)?;
-            self.output.packet(|out| Message::KexEcdhInit(&asked.share).encode(out))?;
-            exchange.asked = Some(asked);
+            let initiated = kex::initiate(chosen.method).map_err(|_| Error::KeyExchange)?;
+            self.output.packet(|out| Message::KexEcdhInit(&initiated.share).encode(out))?;
+            exchange.initiated = Some(initiated);
         }
         exchange.chosen = Some(chosen);
         Ok(())
@@ -178,9 +178,9 @@ impl Transport {
             return Err(Error::KeyExchange);
         };
         let chosen = exchange.chosen.clone().ok_or(Error::KeyExchange)?;
-        let asked = exchange.asked.take().ok_or(Error::KeyExchange)?;
-        let client_share = asked.share.clone();
-        let secret = asked.finish(share).map_err(|_| Error::KeyExchange)?;
+        let initiated = exchange.initiated.take().ok_or(Error::KeyExchange)?;
+        let client_share = initiated.share.clone();
+        let secret = initiated.finish(share).map_err(|_| Error::KeyExchange)?;
         let [ours, theirs] = &self.versions;
         let hash = Transcript {
             client_version: ours,

@@ -324,7 +324,7 @@ fn a_wrong_guess_is_passed_over() {
     server.feed(&[&bytes[..line], &plain(&guessed)].concat(), &mut random).unwrap();
     server.feed(&plain(&[30, 0, 0, 0, 1, 9]), &mut random).unwrap();
     // The guess was no share at all, but it was not looked at. This one is.
-    let share = super::super::kex::ask(Method::Curve25519).unwrap().share;
+    let share = super::super::kex::initiate(Method::Curve25519).unwrap().share;
     let mut payload = Vec::new();
     Message::KexEcdhInit(&share).encode(&mut payload);
     server.feed(&plain(&payload), &mut random).unwrap();
@@ -332,7 +332,7 @@ fn a_wrong_guess_is_passed_over() {
 }
 
 #[test]
-fn what_is_no_ssh_is_told_at_once() {
+fn data_other_than_ssh_is_refused_at_once() {
     for bytes in [&b"GET / HTTP/1.1\r\n"[..], b"SSH-1.5-old\n", b"SSX", &[b'S'; 300]] {
         let (mut server, _, mut random) = beginning();
         assert_eq!(server.feed(bytes, &mut random), Err(Error::Version));
