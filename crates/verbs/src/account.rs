@@ -49,24 +49,24 @@ impl Account {
     }
 
     /// Takes `bytes` until what it returns is dropped; `None` if there is no room for them.
-    pub(crate) fn take(self: &Arc<Self>, bytes: usize) -> Option<Taken> {
+    pub(crate) fn take(self: &Arc<Self>, bytes: usize) -> Option<Permit> {
         if !self.limit.try_take(bytes) {
             self.refusals.fetch_add(1, Relaxed);
             return None;
         }
         self.registrations.fetch_add(1, Relaxed);
-        Some(Taken { account: Arc::clone(self), bytes })
+        Some(Permit { account: Arc::clone(self), bytes })
     }
 }
 
 /// A part of the account.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct Permit {
     account: Arc<Account>,
     bytes: usize,
 }
 
-impl Drop for Taken {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.account.limit.give(self.bytes);
     }

@@ -250,8 +250,8 @@ impl Listener for CmListener {
                 event::CONNECT_REQUEST => {
                     let id = Id { calls: self.id.calls, id: happened.id };
                     let account = Arc::clone(&self.account);
-                    let asked = Asked { id: Some(id), happened, account };
-                    return Poll::Ready(Ok(Box::new(asked)));
+                    let request = ConnectRequest { id: Some(id), happened, account };
+                    return Poll::Ready(Ok(Box::new(request)));
                 }
                 event::DEVICE_REMOVAL => {
                     self.device.iter().for_each(Use::remove);
@@ -270,16 +270,16 @@ impl Listener for CmListener {
 }
 
 /// A client that asks.
-struct Asked {
+struct ConnectRequest {
     id: Option<Id>,
     happened: Happened,
     account: Arc<Account>,
 }
 
 // SAFETY: its id belongs to it alone.
-unsafe impl Send for Asked {}
+unsafe impl Send for ConnectRequest {}
 
-impl Request for Asked {
+impl Request for ConnectRequest {
     fn peer(&self) -> SocketAddr {
         // SAFETY: the id is open.
         address(unsafe { &(*self.happened.id).dst })
@@ -302,7 +302,7 @@ impl Request for Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for ConnectRequest {
     fn drop(&mut self) {
         if let Some(id) = &self.id {
             // SAFETY: the id is open. Whether the client hears of it is its affair.

@@ -34,7 +34,7 @@ pub(crate) fn connect(
     }
     expect(&mut channel, event::ROUTE_RESOLVED, call.timeout)?;
     let mut connection = QpConnection::new(id, depth, 0, account)?;
-    let private_data = connection.ask(call.private_data, call.timeout)?;
+    let private_data = connection.establish(call.private_data, call.timeout)?;
     Ok(Established { connection: Box::new(connection), private_data })
 }
 

@@ -30,7 +30,7 @@ pub struct Fabric {
 /// What has come to a listener.
 #[derive(Default)]
 struct Queue {
-    requests: VecDeque<Asked>,
+    requests: VecDeque<ConnectRequest>,
     waker: Option<Waker>,
     removed: bool,
 }
@@ -71,13 +71,13 @@ impl Fabric {
         let end = End::new(Arc::clone(&link), 0, Account::new(usize::MAX));
         let server = End::new(link, 1, Arc::clone(&self.account));
         let private_data = private_data.to_vec();
-        let asked = Asked { peer: from, local: to, private_data, end: Some(server) };
+        let request = ConnectRequest { peer: from, local: to, private_data, end: Some(server) };
         let waker = {
             let mut queue = lock(&queue);
             if queue.removed {
                 return Err(VerbsError::Closed);
             }
-            queue.requests.push_back(asked);
+            queue.requests.push_back(request);
             queue.waker.take()
         };
         waker.into_iter().for_each(Waker::wake);
@@ -114,8 +114,8 @@ impl Verbs for MockVerbs {
         static PORT: AtomicU16 = AtomicU16::new(50_000);
         let from = call.from.unwrap_or(Ipv4Addr::LOCALHOST.into());
         let from = SocketAddr::new(from, PORT.fetch_add(1, Relaxed));
-        let asked = self.0.connect(from, call.to, call.private_data);
-        let mut end = asked.map_err(|_| VerbsError::Refused)?;
+        let connected = self.0.connect(from, call.to, call.private_data);
+        let mut end = connected.map_err(|_| VerbsError::Refused)?;
         let private_data = end.established(call.timeout).ok_or(VerbsError::Refused)?;
         Ok(Established { connection: Box::new(end), private_data })
     }
@@ -135,7 +135,7 @@ impl Listener for MockListener {
     fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Result<Box<dyn Request>, VerbsError>> {
         let mut queue = lock(&self.queue);
         match queue.requests.pop_front() {
-            Some(asked) => Poll::Ready(Ok(Box::new(asked))),
+            Some(request) => Poll::Ready(Ok(Box::new(request))),
             None if queue.removed => Poll::Ready(Err(VerbsError::DeviceRemoved)),
             None => {
                 queue.waker = Some(cx.waker().clone());
@@ -159,14 +159,14 @@ impl Drop for MockListener {
 }
 
 /// A client that asks. Dropping its end closes the client's.
-struct Asked {
+struct ConnectRequest {
     peer: SocketAddr,
     local: SocketAddr,
     private_data: Vec<u8>,
     end: Option<End>,
 }
 
-impl Request for Asked {
+impl Request for ConnectRequest {
     fn peer(&self) -> SocketAddr {
         self.peer
     }

@@ -128,7 +128,7 @@ impl Completions {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), VerbsError>> {
         let (calls, channel, cq) = (self.calls, self.channel, self.cq);
         let Some(readiness) = &mut self.readiness else { return Poll::Pending };
-        let told = readiness.poll(cx, || {
+        let polled = readiness.poll(cx, || {
             let (mut from, mut context) = (ptr::null_mut(), ptr::null_mut());
             // SAFETY: the channel is open, and does not block.
             let got =
@@ -139,8 +139,8 @@ impl Completions {
             }
             got.then_some(())
         });
-        self.armed &= told.is_pending();
-        told
+        self.armed &= polled.is_pending();
+        polled
     }
 }
 
@@ -276,7 +276,7 @@ impl QpConnection {
     }
 
     /// Asks the server for the connection, and waits for its answer: what it says of itself.
-    pub(crate) fn ask(
+    pub(crate) fn establish(
         &mut self,
         private_data: &[u8],
         timeout: Duration,
@@ -295,7 +295,7 @@ impl QpConnection {
         mut buffer: Vec<u8>,
         flags: i32,
     ) -> Result<Region, (Vec<u8>, VerbsError)> {
-        let Some(taken) = self.account.take(buffer.len()) else {
+        let Some(permit) = self.account.take(buffer.len()) else {
             return Err((buffer, VerbsError::NoRoom));
         };
         let domain = Arc::clone(&self.domain);
@@ -308,7 +308,7 @@ impl QpConnection {
         if mr.is_null() {
             return Err((buffer, not_registered()));
         }
-        Ok(Region::new(buffer, Box::new(Registered { mr, domain }), taken))
+        Ok(Region::new(buffer, Box::new(Registered { mr, domain }), permit))
     }
 
     /// Posts what waits, as far as there is room.
@@ -431,7 +431,7 @@ impl QpConnection {
                 continue;
             }
             match self.completions.poll(cx) {
-                Poll::Ready(told) => told?,
+                Poll::Ready(outcome) => outcome?,
                 Poll::Pending => return Poll::Pending,
             }
         }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
-use crate::account::Taken;
+use crate::account::Permit;
 
 /// What a device knows of a region; dropping it deregisters.
 pub(crate) trait Registration: Send {
@@ -27,7 +27,7 @@ pub struct Region {
     capacity: usize,
     /// Dropped before the memory is freed. `None` only while it is taken apart.
     registration: Option<Box<dyn Registration>>,
-    _taken: Taken,
+    _permit: Permit,
 }
 
 // SAFETY: it owns its memory, as the `Vec` did that it was made of; a registration is `Send`.
@@ -35,14 +35,18 @@ unsafe impl Send for Region {}
 
 impl Region {
     /// Makes one of a buffer that was registered.
-    pub(crate) fn new(buffer: Vec<u8>, registration: Box<dyn Registration>, taken: Taken) -> Self {
+    pub(crate) fn new(
+        buffer: Vec<u8>,
+        registration: Box<dyn Registration>,
+        permit: Permit,
+    ) -> Self {
         let mut buffer = ManuallyDrop::new(buffer);
         Self {
             start: buffer.as_mut_ptr(),
             length: buffer.len(),
             capacity: buffer.capacity(),
             registration: Some(registration),
-            _taken: taken,
+            _permit: permit,
         }
     }
 

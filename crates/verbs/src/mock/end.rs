@@ -289,7 +289,7 @@ impl Connection for End {
 
     fn register(&mut self, buffer: Vec<u8>, _: Purpose) -> Result<Region, (Vec<u8>, VerbsError)> {
         match self.account.take(buffer.len()) {
-            Some(taken) => Ok(Region::new(buffer, Box::new(Nothing), taken)),
+            Some(permit) => Ok(Region::new(buffer, Box::new(Nothing), permit)),
             None => Err((buffer, VerbsError::NoRoom)),
         }
     }
