@@ -62,7 +62,7 @@ pub struct Change {
 
 /// What a caller sees of an inode.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen {
+pub struct InodeView {
     /// Inode number.
     pub ino: u64,
     /// Attributes.
@@ -247,7 +247,7 @@ impl Model {
     }
 
     /// Attributes.
-    pub fn see(&self, ino: u64) -> Result<Seen> {
+    pub fn see(&self, ino: u64) -> Result<InodeView> {
         let inode = self.get(ino)?;
         let (size, blocks) = match &inode.now.body {
             Body::File(data) => (data.size, data.blocks.len() as u64 * 8),
@@ -255,11 +255,11 @@ impl Model {
             Body::Link(target) => (target.len() as u64, 0),
             Body::Special => (0, 0),
         };
-        Ok(Seen { ino, attr: inode.now.attr, size, blocks, nlink: inode.nlink })
+        Ok(InodeView { ino, attr: inode.now.attr, size, blocks, nlink: inode.nlink })
     }
 
     /// Finds a name. `.` and `..` work too: the kernel looks them up when a handle is opened.
-    pub fn lookup(&mut self, dir: u64, name: &[u8]) -> Result<Seen> {
+    pub fn lookup(&mut self, dir: u64, name: &[u8]) -> Result<InodeView> {
         let ino = match name {
             b"." => dir,
             b".." => self.get(dir)?.parent,
@@ -271,7 +271,7 @@ impl Model {
         self.hold(ino)
     }
 
-    fn hold(&mut self, ino: u64) -> Result<Seen> {
+    fn hold(&mut self, ino: u64) -> Result<InodeView> {
         self.get_mut(ino)?.lookups += 1;
         self.see(ino)
     }
@@ -305,7 +305,7 @@ impl Model {
     }
 
     /// Makes an inode of any type under `name`.
-    pub fn make(&mut self, dir: u64, name: &[u8], new: &New<'_>) -> Result<Seen> {
+    pub fn make(&mut self, dir: u64, name: &[u8], new: &New<'_>) -> Result<InodeView> {
         check_name(name)?;
         if self.child(dir, name)?.is_some() {
             return Err(EEXIST);
@@ -373,7 +373,7 @@ impl Model {
     }
 
     /// Gives a file another name.
-    pub fn link(&mut self, ino: u64, dir: u64, name: &[u8]) -> Result<Seen> {
+    pub fn link(&mut self, ino: u64, dir: u64, name: &[u8]) -> Result<InodeView> {
         check_name(name)?;
         if self.child(dir, name)?.is_some() {
             return Err(EEXIST);
@@ -409,7 +409,7 @@ impl Model {
     }
 
     /// Changes attributes.
-    pub fn setattr(&mut self, ino: u64, change: &Change) -> Result<Seen> {
+    pub fn setattr(&mut self, ino: u64, change: &Change) -> Result<InodeView> {
         if let Some(size) = change.size {
             self.truncate(ino, size)?;
         }
@@ -474,7 +474,7 @@ impl Model {
     }
 
     /// Names of a directory after `cookie`: name, inode, type bits and the name's own cookie.
-    pub fn list(&self, dir: u64, cookie: u64) -> Result<Vec<(Vec<u8>, Seen, u64)>> {
+    pub fn list(&self, dir: u64, cookie: u64) -> Result<Vec<(Vec<u8>, InodeView, u64)>> {
         let inode = self.get(dir)?;
         let mut out = Vec::new();
         for (name, ino, at) in [(&b"."[..], dir, 1), (&b".."[..], inode.parent, 2)] {

@@ -16,7 +16,7 @@ use fuser::{
 };
 
 use super::Shared;
-use super::model::{Change, New, Result, Seen};
+use super::model::{Change, InodeView, New, Result};
 
 /// The kernel may trust nothing: every call has to arrive here.
 const TTL: Duration = Duration::ZERO;
@@ -91,7 +91,7 @@ fn kind(mode: u32) -> FileType {
     }
 }
 
-fn attr(seen: &Seen) -> FileAttr {
+fn attr(seen: &InodeView) -> FileAttr {
     FileAttr {
         ino: INodeNo(seen.ino),
         size: seen.size,
@@ -118,7 +118,7 @@ fn time(set: TimeOrNow) -> SystemTime {
     }
 }
 
-fn entry(result: Result<Seen>, reply: ReplyEntry) {
+fn entry(result: Result<InodeView>, reply: ReplyEntry) {
     match result {
         Ok(seen) => reply.entry(&TTL, &attr(&seen), GENERATION),
         Err(errno) => reply.error(Errno::from_i32(errno)),

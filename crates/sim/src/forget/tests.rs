@@ -12,12 +12,12 @@ use super::model::{New, ROOT};
 use super::*;
 
 /// A mount in a folder of its own; `None`, with a SKIP line, where mounting is impossible.
-struct Place {
+struct MountFolder {
     mounted: Option<Mounted>,
     path: PathBuf,
 }
 
-impl Place {
+impl MountFolder {
     fn new(name: &str) -> Option<Self> {
         if let Err(why) = available() {
             println!("SKIP forget-{name}: {why}");
@@ -46,7 +46,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for MountFolder {
     fn drop(&mut self) {
         drop(self.mounted.take());
         let _left = fs::remove_dir(&self.path);
@@ -55,154 +55,154 @@ impl Drop for Place {
 
 #[test]
 fn flushed_data_stays_and_the_rest_goes() {
-    let Some(place) = Place::new("data") else { return };
-    let file = File::create(place.at("a")).unwrap();
+    let Some(folder) = MountFolder::new("data") else { return };
+    let file = File::create(folder.at("a")).unwrap();
     file.write_all_at(b"kept", 0).unwrap();
     file.sync_all().unwrap();
-    place.sync_dir("");
+    folder.sync_dir("");
     file.write_all_at(b"lost", 10_000).unwrap();
     file.write_all_at(b"LOST", 0).unwrap();
     assert_eq!(file.metadata().unwrap().len(), 10_004);
     drop(file);
-    place.crash();
-    assert_eq!(fs::read(place.at("a")).unwrap(), b"kept");
+    folder.crash();
+    assert_eq!(fs::read(folder.at("a")).unwrap(), b"kept");
 }
 
 #[test]
 fn a_write_that_is_synchronous_stays_and_those_around_it_go() {
-    let Some(place) = Place::new("dsync") else { return };
-    let file = File::create(place.at("a")).unwrap();
+    let Some(folder) = MountFolder::new("dsync") else { return };
+    let file = File::create(folder.at("a")).unwrap();
     file.write_all_at(&[1; 12_288], 0).unwrap();
     file.sync_all().unwrap();
-    place.sync_dir("");
+    folder.sync_dir("");
     file.write_all_at(&[2; 4096], 0).unwrap();
     let mut options = OpenOptions::new();
-    let synchronous = options.write(true).custom_flags(libc::O_DSYNC).open(place.at("a")).unwrap();
+    let synchronous = options.write(true).custom_flags(libc::O_DSYNC).open(folder.at("a")).unwrap();
     synchronous.write_all_at(&[3; 4096], 4096).unwrap();
     synchronous.write_all_at(b"more", 12_288).unwrap();
     file.write_all_at(b"lost", 20_000).unwrap();
     drop((file, synchronous));
-    place.crash();
+    folder.crash();
     let left = [[1; 4096], [3; 4096], [1; 4096]].concat();
-    assert!(fs::read(place.at("a")).unwrap() == [&left[..], b"more"].concat());
+    assert!(fs::read(folder.at("a")).unwrap() == [&left[..], b"more"].concat());
 }
 
 #[test]
 fn a_name_needs_its_directory_flushed() {
-    let Some(place) = Place::new("name") else { return };
-    let file = File::create(place.at("unnamed")).unwrap();
+    let Some(folder) = MountFolder::new("name") else { return };
+    let file = File::create(folder.at("unnamed")).unwrap();
     file.write_all_at(b"data", 0).unwrap();
     file.sync_all().unwrap();
     drop(file);
-    place.crash();
-    assert!(!place.at("unnamed").exists());
+    folder.crash();
+    assert!(!folder.at("unnamed").exists());
 }
 
 #[test]
 fn a_name_alone_leads_to_an_empty_file() {
-    let Some(place) = Place::new("empty") else { return };
-    fs::write(place.at("hollow"), b"data").unwrap();
-    place.sync_dir("");
-    place.crash();
-    let found = fs::metadata(place.at("hollow")).unwrap();
+    let Some(folder) = MountFolder::new("empty") else { return };
+    fs::write(folder.at("hollow"), b"data").unwrap();
+    folder.sync_dir("");
+    folder.crash();
+    let found = fs::metadata(folder.at("hollow")).unwrap();
     assert_eq!((found.len(), found.permissions().mode() & 0o777, found.uid()), (0, 0o600, 0));
 }
 
 #[test]
 fn datasync_leaves_attributes_behind() {
-    let Some(place) = Place::new("datasync") else { return };
-    let file = File::create(place.at("a")).unwrap();
+    let Some(folder) = MountFolder::new("datasync") else { return };
+    let file = File::create(folder.at("a")).unwrap();
     file.sync_all().unwrap();
-    place.sync_dir("");
+    folder.sync_dir("");
     file.set_permissions(fs::Permissions::from_mode(0o611)).unwrap();
     file.write_all_at(b"data", 0).unwrap();
     file.sync_data().unwrap();
     drop(file);
-    place.crash();
-    assert_eq!(fs::read(place.at("a")).unwrap(), b"data");
-    assert_ne!(fs::metadata(place.at("a")).unwrap().permissions().mode() & 0o777, 0o611);
+    folder.crash();
+    assert_eq!(fs::read(folder.at("a")).unwrap(), b"data");
+    assert_ne!(fs::metadata(folder.at("a")).unwrap().permissions().mode() & 0o777, 0o611);
 }
 
 #[test]
 fn the_first_datasync_brings_the_attributes_of_birth() {
-    let Some(place) = Place::new("birth") else { return };
-    let path = place.at("a");
+    let Some(folder) = MountFolder::new("birth") else { return };
+    let path = folder.at("a");
     let file = OpenOptions::new().write(true).create_new(true).mode(0o604).open(path).unwrap();
     file.set_permissions(fs::Permissions::from_mode(0o611)).unwrap();
     file.sync_data().unwrap();
-    place.sync_dir("");
+    folder.sync_dir("");
     drop(file);
-    place.crash();
-    assert_eq!(fs::metadata(place.at("a")).unwrap().permissions().mode() & 0o777, 0o604);
+    folder.crash();
+    assert_eq!(fs::metadata(folder.at("a")).unwrap().permissions().mode() & 0o777, 0o604);
 }
 
 #[test]
 fn a_rename_needs_both_directories() {
-    let Some(place) = Place::new("rename") else { return };
-    fs::create_dir(place.at("d")).unwrap();
-    fs::create_dir(place.at("e")).unwrap();
-    fs::write(place.at("d/a"), b"x").unwrap();
-    File::open(place.at("d/a")).unwrap().sync_all().unwrap();
+    let Some(folder) = MountFolder::new("rename") else { return };
+    fs::create_dir(folder.at("d")).unwrap();
+    fs::create_dir(folder.at("e")).unwrap();
+    fs::write(folder.at("d/a"), b"x").unwrap();
+    File::open(folder.at("d/a")).unwrap().sync_all().unwrap();
     for dir in ["d", "e", ""] {
-        place.sync_dir(dir);
+        folder.sync_dir(dir);
     }
-    fs::rename(place.at("d/a"), place.at("e/b")).unwrap();
-    place.sync_dir("e");
-    place.crash();
-    assert!(place.at("d/a").exists() && place.at("e/b").exists(), "half a rename: two names");
-    assert_eq!(fs::metadata(place.at("e/b")).unwrap().nlink(), 2);
-    fs::remove_file(place.at("d/a")).unwrap();
-    place.sync_dir("d");
-    place.crash();
-    assert!(!place.at("d/a").exists());
-    assert_eq!(fs::read(place.at("e/b")).unwrap(), b"x");
+    fs::rename(folder.at("d/a"), folder.at("e/b")).unwrap();
+    folder.sync_dir("e");
+    folder.crash();
+    assert!(folder.at("d/a").exists() && folder.at("e/b").exists(), "half a rename: two names");
+    assert_eq!(fs::metadata(folder.at("e/b")).unwrap().nlink(), 2);
+    fs::remove_file(folder.at("d/a")).unwrap();
+    folder.sync_dir("d");
+    folder.crash();
+    assert!(!folder.at("d/a").exists());
+    assert_eq!(fs::read(folder.at("e/b")).unwrap(), b"x");
 }
 
 #[test]
 fn a_removal_needs_its_directory_flushed() {
-    let Some(place) = Place::new("remove") else { return };
-    fs::write(place.at("a"), b"x").unwrap();
-    File::open(place.at("a")).unwrap().sync_all().unwrap();
-    place.sync_dir("");
-    fs::remove_file(place.at("a")).unwrap();
-    assert!(!place.at("a").exists());
-    place.crash();
-    assert_eq!(fs::read(place.at("a")).unwrap(), b"x", "back again");
+    let Some(folder) = MountFolder::new("remove") else { return };
+    fs::write(folder.at("a"), b"x").unwrap();
+    File::open(folder.at("a")).unwrap().sync_all().unwrap();
+    folder.sync_dir("");
+    fs::remove_file(folder.at("a")).unwrap();
+    assert!(!folder.at("a").exists());
+    folder.crash();
+    assert_eq!(fs::read(folder.at("a")).unwrap(), b"x", "back again");
 }
 
 #[test]
 fn links_and_special_files_come_with_their_directory() {
-    let Some(place) = Place::new("links") else { return };
-    symlink("target", place.at("l")).unwrap();
-    let fifo = CString::new(place.at("p").as_os_str().as_encoded_bytes()).unwrap();
+    let Some(folder) = MountFolder::new("links") else { return };
+    symlink("target", folder.at("l")).unwrap();
+    let fifo = CString::new(folder.at("p").as_os_str().as_encoded_bytes()).unwrap();
     // SAFETY: a valid path for the length of the call.
     assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o640) }, 0);
-    place.sync_dir("");
-    place.crash();
-    assert_eq!(fs::read_link(place.at("l")).unwrap(), PathBuf::from("target"));
-    assert_eq!(fs::metadata(place.at("p")).unwrap().permissions().mode() & 0o777, 0o640);
+    folder.sync_dir("");
+    folder.crash();
+    assert_eq!(fs::read_link(folder.at("l")).unwrap(), PathBuf::from("target"));
+    assert_eq!(fs::metadata(folder.at("p")).unwrap().permissions().mode() & 0o777, 0o640);
 }
 
 #[test]
 fn it_holds_what_a_server_does_with_it() {
-    let Some(place) = Place::new("tree") else { return };
-    fs::create_dir_all(place.at("x/y/z")).unwrap();
+    let Some(folder) = MountFolder::new("tree") else { return };
+    fs::create_dir_all(folder.at("x/y/z")).unwrap();
     let names: Vec<String> = (0..3000).map(|n| format!("file-{n:04}")).collect();
     for name in &names {
-        File::create(place.at("x/y").join(name)).unwrap();
+        File::create(folder.at("x/y").join(name)).unwrap();
     }
-    let mut found: Vec<String> = fs::read_dir(place.at("x/y"))
+    let mut found: Vec<String> = fs::read_dir(folder.at("x/y"))
         .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     found.sort();
     assert_eq!(found.len(), 3001, "files and z");
     assert_eq!(found[..3000], names[..]);
-    fs::hard_link(place.at("x/y/file-0000"), place.at("x/hard")).unwrap();
-    assert_eq!(fs::metadata(place.at("x/hard")).unwrap().nlink(), 2);
-    assert!(fs::remove_dir(place.at("x")).is_err());
+    fs::hard_link(folder.at("x/y/file-0000"), folder.at("x/hard")).unwrap();
+    assert_eq!(fs::metadata(folder.at("x/hard")).unwrap().nlink(), 2);
+    assert!(fs::remove_dir(folder.at("x")).is_err());
     let data: Vec<u8> = (0..1_500_000_u32).map(|n| (n / 7) as u8).collect();
-    let open = OpenOptions::new().read(true).write(true).create_new(true).open(place.at("big"));
+    let open = OpenOptions::new().read(true).write(true).create_new(true).open(folder.at("big"));
     let file = open.unwrap();
     file.write_all_at(&data, 4_095).unwrap();
     file.set_len(1_000_000).unwrap();
@@ -210,7 +210,7 @@ fn it_holds_what_a_server_does_with_it() {
     file.read_exact_at(&mut back, 4_095).unwrap();
     assert!(back == data[..995_905]);
     assert_eq!(file.metadata().unwrap().len(), 1_000_000);
-    let stats = place.mounted().stats();
+    let stats = folder.mounted().stats();
     assert!(stats.writes > 0 && stats.ops > 3000, "{stats:?}");
 }
 
@@ -255,73 +255,73 @@ fn open_handle(mount: &File, handle: &mut KernelHandle) -> io::Result<File> {
 
 #[test]
 fn kernel_handles_survive_rename_crash_and_cold_caches() {
-    let Some(place) = Place::new("handles") else { return };
-    fs::create_dir(place.at("d")).unwrap();
-    fs::write(place.at("d/a"), b"by handle").unwrap();
-    File::open(place.at("d/a")).unwrap().sync_all().unwrap();
-    let mut handle = handle_of(&place.at("d/a")).unwrap();
-    fs::rename(place.at("d/a"), place.at("b")).unwrap();
-    place.sync_dir("d");
-    place.sync_dir("");
-    place.crash();
-    let mount = File::open(&place.path).unwrap();
+    let Some(folder) = MountFolder::new("handles") else { return };
+    fs::create_dir(folder.at("d")).unwrap();
+    fs::write(folder.at("d/a"), b"by handle").unwrap();
+    File::open(folder.at("d/a")).unwrap().sync_all().unwrap();
+    let mut handle = handle_of(&folder.at("d/a")).unwrap();
+    fs::rename(folder.at("d/a"), folder.at("b")).unwrap();
+    folder.sync_dir("d");
+    folder.sync_dir("");
+    folder.crash();
+    let mount = File::open(&folder.path).unwrap();
     let mut text = String::new();
     io::Read::read_to_string(&mut open_handle(&mount, &mut handle).unwrap(), &mut text).unwrap();
     assert_eq!(text, "by handle");
-    fs::remove_file(place.at("b")).unwrap();
+    fs::remove_file(folder.at("b")).unwrap();
     let gone = open_handle(&mount, &mut handle).unwrap_err();
     assert_eq!(gone.raw_os_error(), Some(libc::ESTALE));
 }
 
 #[test]
 fn after_a_crash_the_kernel_knows_no_names() {
-    let Some(place) = Place::new("cold") else { return };
-    fs::create_dir(place.at("d")).unwrap();
-    fs::write(place.at("d/a"), b"x").unwrap();
-    File::open(place.at("d/a")).unwrap().sync_all().unwrap();
-    place.sync_dir("d");
-    place.sync_dir("");
-    let mut handle = handle_of(&place.at("d/a")).unwrap();
+    let Some(folder) = MountFolder::new("cold") else { return };
+    fs::create_dir(folder.at("d")).unwrap();
+    fs::write(folder.at("d/a"), b"x").unwrap();
+    File::open(folder.at("d/a")).unwrap().sync_all().unwrap();
+    folder.sync_dir("d");
+    folder.sync_dir("");
+    let mut handle = handle_of(&folder.at("d/a")).unwrap();
     let path_by_handle = |handle: &mut KernelHandle| {
-        let file = open_handle(&File::open(&place.path).unwrap(), handle).unwrap();
+        let file = open_handle(&File::open(&folder.path).unwrap(), handle).unwrap();
         fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap()
     };
-    assert_eq!(path_by_handle(&mut handle), place.at("d/a"), "while it is warm");
-    place.crash();
-    assert_ne!(path_by_handle(&mut handle), place.at("d/a"));
+    assert_eq!(path_by_handle(&mut handle), folder.at("d/a"), "while it is warm");
+    folder.crash();
+    assert_ne!(path_by_handle(&mut handle), folder.at("d/a"));
 }
 
 #[test]
 fn it_comes_back_after_an_unmount() {
-    let Some(mut place) = Place::new("remount") else { return };
-    fs::write(place.at("a"), b"x").unwrap();
-    let inode = fs::metadata(place.at("a")).unwrap().ino();
-    let mut handle = handle_of(&place.at("a")).unwrap();
-    let fs = place.mounted.take().unwrap().unmount().unwrap();
-    assert!(!place.at("a").exists());
-    place.mounted = Some(fs.serve(&place.path).unwrap());
-    assert_eq!(fs::metadata(place.at("a")).unwrap().ino(), inode);
-    let mount = File::open(&place.path).unwrap();
+    let Some(mut folder) = MountFolder::new("remount") else { return };
+    fs::write(folder.at("a"), b"x").unwrap();
+    let inode = fs::metadata(folder.at("a")).unwrap().ino();
+    let mut handle = handle_of(&folder.at("a")).unwrap();
+    let fs = folder.mounted.take().unwrap().unmount().unwrap();
+    assert!(!folder.at("a").exists());
+    folder.mounted = Some(fs.serve(&folder.path).unwrap());
+    assert_eq!(fs::metadata(folder.at("a")).unwrap().ino(), inode);
+    let mount = File::open(&folder.path).unwrap();
     assert!(open_handle(&mount, &mut handle).is_ok(), "also with nothing cached");
 }
 
 #[test]
-fn delays_and_failures_are_as_told() {
-    let Some(place) = Place::new("knobs") else { return };
-    let file = File::create(place.at("a")).unwrap();
-    place.mounted().set_flush_delay(Duration::from_millis(30));
+fn delays_and_failures_are_as_configured() {
+    let Some(folder) = MountFolder::new("knobs") else { return };
+    let file = File::create(folder.at("a")).unwrap();
+    folder.mounted().set_flush_delay(Duration::from_millis(30));
     let start = Instant::now();
     file.sync_all().unwrap();
     assert!(start.elapsed() >= Duration::from_millis(30));
-    place.mounted().set_flush_delay(Duration::ZERO);
-    place.mounted().set_flush_failure(true);
+    folder.mounted().set_flush_delay(Duration::ZERO);
+    folder.mounted().set_flush_failure(true);
     assert_eq!(file.sync_all().unwrap_err().raw_os_error(), Some(libc::EIO));
-    place.mounted().set_flush_failure(false);
-    place.mounted().set_op_delay(Duration::from_millis(10));
+    folder.mounted().set_flush_failure(false);
+    folder.mounted().set_op_delay(Duration::from_millis(10));
     let start = Instant::now();
     file.write_all_at(b"slow", 0).unwrap();
     assert!(start.elapsed() >= Duration::from_millis(10));
-    assert_eq!(place.mounted().stats().file_flushes, 2);
+    assert_eq!(folder.mounted().stats().file_flushes, 2);
 }
 
 #[test]
@@ -352,19 +352,19 @@ fn a_file_removed_in_memory_only_lives_until_its_directory_is_flushed() {
 
 #[test]
 fn an_image_is_what_a_crash_would_have_left() {
-    let Some(place) = Place::new("image") else { return };
+    let Some(folder) = MountFolder::new("image") else { return };
     // Before each flush: there are three.
-    place.mounted().keep_images(Box::new(|_, flush| flush));
-    let file = File::create(place.at("a")).unwrap();
+    folder.mounted().keep_images(Box::new(|_, flush| flush));
+    let file = File::create(folder.at("a")).unwrap();
     file.set_permissions(fs::Permissions::from_mode(0o640)).unwrap();
     file.write_all_at(b"first", 0).unwrap();
     file.sync_all().unwrap();
-    place.sync_dir("");
+    folder.sync_dir("");
     file.write_all_at(b"again", 0).unwrap();
     file.sync_all().unwrap();
     file.write_all_at(b"never", 0).unwrap();
     drop(file);
-    let images = place.mounted().take_images();
+    let images = folder.mounted().take_images();
     let found: Vec<Option<String>> = images
         .iter()
         .enumerate()
@@ -381,36 +381,36 @@ fn an_image_is_what_a_crash_would_have_left() {
         .collect();
     assert_eq!(found, [None, None, Some("first".to_owned())]);
     assert!(images.is_sorted_by_key(|image| image.call));
-    assert_eq!(fs::read(place.at("a")).unwrap(), b"never", "the run itself goes on");
+    assert_eq!(fs::read(folder.at("a")).unwrap(), b"never", "the run itself goes on");
 }
 
 #[test]
 fn a_file_that_is_open_becomes_read_only() {
-    let Some(place) = Place::new("read-only") else { return };
-    let file = File::create(place.at("a")).unwrap();
+    let Some(folder) = MountFolder::new("read-only") else { return };
+    let file = File::create(folder.at("a")).unwrap();
     file.write_all_at(b"before", 0).unwrap();
-    place.mounted().set_read_only(true);
+    folder.mounted().set_read_only(true);
     let refused = |done: std::io::Result<()>| done.unwrap_err().raw_os_error();
     assert_eq!(refused(file.write_all_at(b"after", 0)), Some(libc::EROFS));
     assert_eq!(refused(file.sync_all()), Some(libc::EROFS));
-    assert_eq!(fs::read(place.at("a")).unwrap(), b"before");
-    place.mounted().set_read_only(false);
+    assert_eq!(fs::read(folder.at("a")).unwrap(), b"before");
+    folder.mounted().set_read_only(false);
     file.write_all_at(b"after!", 0).unwrap();
     file.sync_all().unwrap();
 }
 
 #[test]
 fn what_is_stuck_is_answered_when_it_is_loose() {
-    let Some(place) = Place::new("stuck") else { return };
-    let file = File::create(place.at("a")).unwrap();
-    place.mounted().set_stuck(true);
-    let before = place.mounted().stats();
+    let Some(folder) = MountFolder::new("stuck") else { return };
+    let file = File::create(folder.at("a")).unwrap();
+    folder.mounted().set_stuck(true);
+    let before = folder.mounted().stats();
     let writer = std::thread::spawn(move || file.write_all_at(b"data", 0));
     // Nothing can be waited for that does not happen; a few turns show that it does not at once.
     (0..1000).for_each(|_| std::thread::yield_now());
     assert!(!writer.is_finished());
-    assert_eq!(place.mounted().stats(), before);
-    place.mounted().set_stuck(false);
+    assert_eq!(folder.mounted().stats(), before);
+    folder.mounted().set_stuck(false);
     writer.join().unwrap().unwrap();
-    assert_eq!(fs::read(place.at("a")).unwrap(), b"data");
+    assert_eq!(fs::read(folder.at("a")).unwrap(), b"data");
 }
