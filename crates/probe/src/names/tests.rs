@@ -38,7 +38,7 @@ fn shares_have_numbers_from_one() {
 }
 
 #[test]
-fn a_client_has_the_name_that_its_machine_tells() {
+fn a_client_has_the_name_that_its_machine_sends() {
     let clients = Clients::default();
     let one = clients.intern("10.0.0.7".parse().expect("an address"));
     assert_eq!(clients.label_of(one), None);
