@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use base::buckets;
 use probe::sample::{Sample, Sampler};
 
-use ask::{Asker, Status, Way};
+use ask::{Direction, Poller, Status};
 
 mod ask;
 
@@ -19,7 +19,7 @@ const INTERVAL_MIN_S: f64 = 0.05;
 
 /// Samples the bridges.
 pub struct BridgeSampler {
-    asker: Asker,
+    poller: Poller,
     last: HashMap<String, Reading>,
 }
 
@@ -32,18 +32,18 @@ struct Reading {
 impl BridgeSampler {
     /// A sampler of the bridges with sockets in `dir` that belong to root or to `user`.
     pub fn new(dir: PathBuf, user: u32) -> Self {
-        Self { asker: Asker::new(dir, user), last: HashMap::new() }
+        Self { poller: Poller::new(dir, user), last: HashMap::new() }
     }
 }
 
 impl Sampler for BridgeSampler {
     fn sample(&mut self, now_ns: u64) -> Vec<Sample> {
-        let heard = self.asker.ask();
-        let mut samples = levels(&heard);
+        let statuses = self.poller.poll();
+        let mut samples = levels(&statuses);
         // One that did not answer keeps its reading: its next rates are those since then.
-        self.last.retain(|name, _| heard.iter().any(|(other, _)| other == name));
+        self.last.retain(|name, _| statuses.iter().any(|(other, _)| other == name));
         let mut moved = Vec::new();
-        let now = heard.into_iter().filter_map(|(name, status)| Some((name, status?)));
+        let now = statuses.into_iter().filter_map(|(name, status)| Some((name, status?)));
         for (name, status) in now {
             let reading = Reading { time_ns: now_ns, status };
             if let Some(before) = self.last.insert(name.clone(), reading)
@@ -60,13 +60,13 @@ impl Sampler for BridgeSampler {
 }
 
 /// What each way of a bridge is called, and what it has done.
-fn ways(status: &Status) -> [(&'static str, &Way); 2] {
+fn directions(status: &Status) -> [(&'static str, &Direction); 2] {
     [("forth", &status.forth), ("back", &status.back)]
 }
 
-fn levels(heard: &[(String, Option<Status>)]) -> Vec<Sample> {
+fn levels(statuses: &[(String, Option<Status>)]) -> Vec<Sample> {
     let bridges = |stat, is: fn(Option<&Status>) -> bool| {
-        let those = heard.iter().filter(|(_, status)| is(status.as_ref()));
+        let those = statuses.iter().filter(|(_, status)| is(status.as_ref()));
         let row = |(name, _): &(String, _)| (name.clone(), String::new(), 1.0);
         summed(stat, ["bridge", ""], those.map(row).collect())
     };
@@ -75,11 +75,12 @@ fn levels(heard: &[(String, Option<Status>)]) -> Vec<Sample> {
         bridges("bridge.condemned", |status| status.is_some_and(|s| s.verdict != "good")),
         bridges("bridge.silent", |status| status.is_none()),
     ];
-    if !heard.is_empty() {
-        let answered = heard.iter().filter_map(|(name, status)| Some((name, status.as_ref()?)));
+    if !statuses.is_empty() {
+        let answered = statuses.iter().filter_map(|(name, status)| Some((name, status.as_ref()?)));
         let queues = answered.flat_map(|(name, status)| {
-            let row = |(way, of): (&str, &Way)| (name.clone(), way.into(), of.queue_bytes as f64);
-            ways(status).map(row)
+            let row =
+                |(way, of): (&str, &Direction)| (name.clone(), way.into(), of.queue_bytes as f64);
+            directions(status).map(row)
         });
         samples.push(summed("bridge.queue", ["bridge", "way"], queues.collect()));
     }
@@ -117,8 +118,8 @@ fn moves(name: &str, before: &Reading, after: &Reading) -> Vec<Moved> {
     if before.status.pid != after.status.pid || seconds < INTERVAL_MIN_S {
         return Vec::new();
     }
-    let pairs = ways(&before.status).into_iter().zip(ways(&after.status));
-    let moved = |((_, was), (way, is)): ((_, &Way), (&'static str, &Way))| Moved {
+    let pairs = directions(&before.status).into_iter().zip(directions(&after.status));
+    let moved = |((_, was), (way, is)): ((_, &Direction), (&'static str, &Direction))| Moved {
         bridge: name.to_owned(),
         way,
         seconds,
@@ -145,7 +146,7 @@ fn named<const N: usize>(counts: [(&str, u64); N]) -> Counts {
 }
 
 /// What became of packets; each has one outcome.
-fn outcomes(way: &Way) -> Counts {
+fn outcomes(way: &Direction) -> Counts {
     named([
         ("delivered", way.packets_out),
         ("lost", way.dropped.lost),
@@ -157,11 +158,11 @@ fn outcomes(way: &Way) -> Counts {
 }
 
 /// What was done to packets on the way.
-fn impairments(way: &Way) -> Counts {
+fn impairments(way: &Direction) -> Counts {
     named([("corrupted", way.damaged), ("reordered", way.held), ("duplicated", way.twice)])
 }
 
-fn lateness(way: &Way) -> Counts {
+fn lateness(way: &Direction) -> Counts {
     let bucket = |(ns, packets): &(u64, u64)| (ns.to_string(), *packets);
     // A bridge has no more buckets than there are.
     way.lateness.by.iter().take(buckets::COUNT).map(bucket).collect()

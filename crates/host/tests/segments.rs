@@ -175,13 +175,13 @@ fn client(load: &str) {
 }
 
 /// Means of a load: plain, by bytes; and the share of the pacing timer.
-struct Seen {
+struct SegmentMeans {
     mean: f64,
     by_bytes: f64,
     pacing: f64,
 }
 
-fn run(load: &Load) -> Seen {
+fn run(load: &Load) -> SegmentMeans {
     let bed = Bed::new();
     bed.control(load.control);
     let mut server = bed.start("S", "server");
@@ -208,7 +208,7 @@ fn run(load: &Load) -> Seen {
     compare(load, &counts, &other.stop())
 }
 
-fn compare(load: &Load, counts: &str, other: &Counts) -> Seen {
+fn compare(load: &Load, counts: &str, other: &Counts) -> SegmentMeans {
     let n: Vec<f64> = counts.split_whitespace().filter_map(|w| w.parse().ok()).collect();
     let (ip, ours) = (n[0], n[1..].chunks(3).collect::<Vec<_>>());
     let sum = |at: usize| ours.iter().map(|c| c[at]).sum::<f64>();
@@ -245,7 +245,7 @@ fn compare(load: &Load, counts: &str, other: &Counts) -> Seen {
     let over = limits.into_iter().filter(|(_, is, most)| is > most);
     failed.extend(over.map(|(what, is, most)| format!("{what}: {is} apart, at most {most}")));
     assert!(failed.is_empty(), "{}: {failed:?}", load.name);
-    Seen { mean, by_bytes, pacing }
+    SegmentMeans { mean, by_bytes, pacing }
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn print(output: &mut impl Write, report: &Report, cpu: u64) {
 pub struct Pass {
     nodes: BTreeMap<u64, (u8, u8, String)>,
     links: BTreeSet<(PortId, PortId)>,
-    ports: BTreeMap<PortId, Seen>,
+    ports: BTreeMap<PortId, PortState>,
     pkeys: Vec<String>,
     problems: Vec<String>,
     walk: Duration,
@@ -103,7 +103,7 @@ pub struct Pass {
 }
 
 #[derive(Debug, Default, Clone)]
-struct Seen {
+struct PortState {
     up: bool,
     bytes_out: u64,
     errors: Vec<u32>,
@@ -126,7 +126,7 @@ impl Pass {
             "port" => {
                 let errors = words[5].split(',').filter_map(|n| n.parse().ok()).collect();
                 let bytes_out = words[4].parse().unwrap_or(0);
-                let seen = Seen { up: words[3] == "1", bytes_out, errors };
+                let seen = PortState { up: words[3] == "1", bytes_out, errors };
                 self.ports.insert((hex(1), number(2) as u8), seen);
             }
             "pkeys" => self.pkeys = words[1..].iter().map(|&word| word.to_owned()).collect(),

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 /// The question, as the socket takes it.
-const QUESTION: &[u8] = b"\"show\"\n";
+const REQUEST: &[u8] = b"\"show\"\n";
 /// Mode bits that permit writing to a folder for its group and other users.
 const OTHERS_WRITE: u32 = 0o022;
 /// Bytes read at once.
@@ -27,13 +27,13 @@ const PIECE: usize = 16 << 10;
 pub(super) struct Status {
     pub(super) pid: u32,
     pub(super) verdict: String,
-    pub(super) forth: Way,
-    pub(super) back: Way,
+    pub(super) forth: Direction,
+    pub(super) back: Direction,
 }
 
 /// One way, counted since the bridge began.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-pub(super) struct Way {
+pub(super) struct Direction {
     pub(super) packets_out: u64,
     pub(super) bytes_out: u64,
     pub(super) dropped: Dropped,
@@ -73,17 +73,17 @@ struct Answer {
 
 /// Why there is no status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deaf {
+enum NoStatus {
     /// It has not answered yet, and may still.
-    Late,
+    Timeout,
     /// The reply is malformed, or the connection was closed in the middle of it.
-    Nonsense,
+    Malformed,
     /// No bridge listens: a socket that was left over, or a bridge that has just ended.
-    Nobody,
+    NoListener,
 }
 
 /// Sends the requests, and remembers the bridges that owe a reply.
-pub(super) struct Asker {
+pub(super) struct Poller {
     dir: PathBuf,
     user: u32,
     pub(super) wait: Duration,
@@ -92,36 +92,36 @@ pub(super) struct Asker {
     owing: HashMap<String, UnixStream>,
 }
 
-impl Asker {
+impl Poller {
     /// One for the sockets in `dir` that belong to root or to `user`.
     pub(super) fn new(dir: PathBuf, user: u32) -> Self {
         Self { dir, user, wait: BRIDGES_WATCH_WAIT, owing: HashMap::new() }
     }
 
     /// Each bridge by name with its status; `None` without a valid reply in time.
-    pub(super) fn ask(&mut self) -> Vec<(String, Option<Status>)> {
+    pub(super) fn poll(&mut self) -> Vec<(String, Option<Status>)> {
         let names = self.names();
         self.owing.retain(|name, _| names.contains(name));
         // All requests are sent before the first reply is awaited.
-        let asked: Vec<_> = names.into_iter().map(|name| (self.question(&name), name)).collect();
+        let requests: Vec<_> = names.into_iter().map(|name| (self.request(&name), name)).collect();
         let wait_ns = u64::try_from(self.wait.as_nanos()).unwrap_or(u64::MAX);
         let end_ns = monotonic_ns().saturating_add(wait_ns);
-        let mut heard = Vec::new();
-        for (stream, name) in asked {
+        let mut statuses = Vec::new();
+        for (stream, name) in requests {
             let answer = stream.and_then(|mut stream| {
                 let answer = listen(&mut stream, end_ns);
-                if matches!(answer, Err(Deaf::Late)) {
+                if matches!(answer, Err(NoStatus::Timeout)) {
                     self.owing.insert(name.clone(), stream);
                 }
                 answer
             });
             match answer {
-                Ok(status) => heard.push((name, Some(status))),
-                Err(Deaf::Late | Deaf::Nonsense) => heard.push((name, None)),
-                Err(Deaf::Nobody) => {}
+                Ok(status) => statuses.push((name, Some(status))),
+                Err(NoStatus::Timeout | NoStatus::Malformed) => statuses.push((name, None)),
+                Err(NoStatus::NoListener) => {}
             }
         }
-        heard
+        statuses
     }
 
     /// The names of the bridges with trusted sockets in the directory, sorted.
@@ -149,17 +149,17 @@ impl Asker {
     }
 
     /// Puts the question, unless the last one is still open.
-    fn question(&mut self, name: &str) -> Result<UnixStream, Deaf> {
+    fn request(&mut self, name: &str) -> Result<UnixStream, NoStatus> {
         if let Some(mut before) = self.owing.remove(name)
             && is_open(&mut before)
         {
             self.owing.insert(name.to_owned(), before);
-            return Err(Deaf::Late);
+            return Err(NoStatus::Timeout);
         }
         connect(&self.dir.join(format!("{name}.sock"))).map_err(|error| match error.kind() {
             // Its backlog of connections is full.
-            ErrorKind::WouldBlock => Deaf::Late,
-            _ => Deaf::Nobody,
+            ErrorKind::WouldBlock => NoStatus::Timeout,
+            _ => NoStatus::NoListener,
         })
     }
 }
@@ -170,7 +170,7 @@ fn connect(socket: &Path) -> io::Result<UnixStream> {
     connection.set_nonblocking(true)?;
     connection.connect(&SockAddr::unix(socket)?)?;
     let mut stream = UnixStream::from(OwnedFd::from(connection));
-    stream.write_all(QUESTION)?;
+    stream.write_all(REQUEST)?;
     Ok(stream)
 }
 
@@ -181,29 +181,35 @@ fn is_open(stream: &mut UnixStream) -> bool {
 }
 
 /// Waits for an answer until `end_ns`, and then takes only what is there.
-fn listen(stream: &mut UnixStream, end_ns: u64) -> Result<Status, Deaf> {
+fn listen(stream: &mut UnixStream, end_ns: u64) -> Result<Status, NoStatus> {
     let (mut line, mut room) = (Vec::new(), [0; PIECE]);
     loop {
         let left_ns = end_ns.saturating_sub(monotonic_ns());
         // No time at all would mean to wait for ever.
         let limit = (left_ns > 0).then_some(Duration::from_nanos(left_ns));
         let set = stream.set_nonblocking(limit.is_none());
-        set.and_then(|()| stream.set_read_timeout(limit)).map_err(|_| Deaf::Nonsense)?;
+        set.and_then(|()| stream.set_read_timeout(limit)).map_err(|_| NoStatus::Malformed)?;
         match stream.read(&mut room) {
-            Ok(0) => return Err(if line.is_empty() { Deaf::Nobody } else { Deaf::Nonsense }),
+            Ok(0) => {
+                return Err(if line.is_empty() {
+                    NoStatus::NoListener
+                } else {
+                    NoStatus::Malformed
+                });
+            }
             Ok(length) => line.extend_from_slice(room.get(..length).unwrap_or_default()),
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                return Err(Deaf::Late);
+                return Err(NoStatus::Timeout);
             }
-            Err(_) => return Err(Deaf::Nobody),
+            Err(_) => return Err(NoStatus::NoListener),
         }
         if line.len() > BRIDGE_LINE_MAX {
-            return Err(Deaf::Nonsense);
+            return Err(NoStatus::Malformed);
         }
         if line.ends_with(b"\n") {
             let answer = serde_json::from_slice::<Answer>(&line);
-            return answer.map(|answer| answer.status).map_err(|_| Deaf::Nonsense);
+            return answer.map(|answer| answer.status).map_err(|_| NoStatus::Malformed);
         }
     }
 }

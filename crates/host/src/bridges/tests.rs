@@ -11,7 +11,7 @@ const S: u64 = 1_000_000_000;
 
 fn sampler(folder: &Folder) -> BridgeSampler {
     let mut sampler = BridgeSampler::new(folder.path(), folder.user());
-    sampler.asker.wait = PATIENT;
+    sampler.poller.wait = PATIENT;
     sampler
 }
 
@@ -35,7 +35,7 @@ fn every_sample_is_declared_in_the_schema() {
     for statistic in &declared.statistics {
         let id = format!("bridge.{}", statistic.id);
         let found: Vec<_> = samples.iter().filter(|s| s.stat == id).collect();
-        assert!(!found.is_empty(), "{id} is never told");
+        assert!(!found.is_empty(), "{id} is never reported");
         for (n, a) in statistic.breakdowns.iter().enumerate() {
             for b in &statistic.breakdowns[n + 1..] {
                 let has = |s: &&Sample| s.dimensions == [a.as_str(), b.as_str()];
@@ -76,7 +76,7 @@ fn rates_are_differences_over_the_time_between_two_answers() {
 }
 
 #[test]
-fn a_bridge_that_begins_anew_is_no_spike_and_one_that_ended_is_gone() {
+fn a_restarted_bridge_shows_no_spike_and_an_ended_one_disappears() {
     let folder = Folder::new();
     let bridge = folder.bridge("wan", |_| vec![answer(7, 10)]);
     let mut sampler = sampler(&folder);

@@ -54,7 +54,7 @@ fn rates_are_differences_over_time() {
 }
 
 #[test]
-fn a_device_that_appears_or_begins_anew_gives_nothing() {
+fn a_device_that_appears_or_is_reset_has_no_values() {
     let device = |name: &str, n| Device { name: name.into(), bytes: [n, n], ..Device::default() };
     let before = [device("a", 5000)];
     let after = [device("a", 10), device("b", 7000)];

@@ -34,10 +34,10 @@ fn header(kind: i32, body: usize) -> Vec<u8> {
 }
 
 /// Ports, and the first byte of `struct tcp_info`.
-type Seen = ((u16, u16), Option<u8>);
+type SocketEntry = ((u16, u16), Option<u8>);
 
 /// What an answer has; whether it is the last.
-fn all(answer: &[u8]) -> (Vec<Seen>, bool) {
+fn all(answer: &[u8]) -> (Vec<SocketEntry>, bool) {
     let mut seen = Vec::new();
     let end = messages(answer, &mut |message| {
         let ports = message.ports();

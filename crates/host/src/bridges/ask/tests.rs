@@ -48,11 +48,11 @@ impl Folder {
         let play = move || {
             for n in 1.. {
                 let Ok((mut stream, _)) = listener.accept() else { return };
-                let mut question = [0; QUESTION.len()];
+                let mut question = [0; REQUEST.len()];
                 if stream.read_exact(&mut question).is_err() {
                     return;
                 }
-                assert_eq!(question, QUESTION);
+                assert_eq!(question, REQUEST);
                 for piece in says(n) {
                     let _gone = stream.write_all(&piece);
                 }
@@ -110,8 +110,8 @@ pub(in super::super) fn answer(pid: u32, packets: u64) -> Vec<u8> {
     format!("{{\"status\":{line}}}\n").into_bytes()
 }
 
-fn asker(folder: &Folder, wait: Duration) -> Asker {
-    Asker { wait, ..Asker::new(folder.path(), folder.user()) }
+fn poller(folder: &Folder, wait: Duration) -> Poller {
+    Poller { wait, ..Poller::new(folder.path(), folder.user()) }
 }
 
 /// Longer than any test takes: an answer that is awaited comes.
@@ -119,9 +119,9 @@ pub(in super::super) const PATIENT: Duration = Duration::from_secs(60);
 /// What is awaited never comes.
 const SHORT: Duration = Duration::from_millis(20);
 
-fn heard(asker: &mut Asker) -> Vec<(String, Option<u64>)> {
+fn statuses(poller: &mut Poller) -> Vec<(String, Option<u64>)> {
     let packets = |status: Status| status.forth.packets_out;
-    asker.ask().into_iter().map(|(name, status)| (name, status.map(packets))).collect()
+    poller.poll().into_iter().map(|(name, status)| (name, status.map(packets))).collect()
 }
 
 fn is(name: &str, packets: Option<u64>) -> (String, Option<u64>) {
@@ -137,27 +137,27 @@ fn bridges_are_heard_by_name_and_other_files_left_alone() {
     fs::write(folder.path.join("file.sock"), "no socket").expect("a file");
     let _unnamed = folder.socket("a name of our own");
     let _long = folder.socket("longer-than-a-device-may-be");
-    let mut asker = asker(&folder, PATIENT);
-    assert_eq!(heard(&mut asker), [is("lan", Some(10)), is("wan", Some(20))]);
+    let mut poller = poller(&folder, PATIENT);
+    assert_eq!(statuses(&mut poller), [is("lan", Some(10)), is("wan", Some(20))]);
 }
 
 #[test]
 fn no_folder_is_no_bridge() {
     let folder = Folder::new();
-    let mut asker = Asker::new(folder.path.join("none"), folder.user());
-    assert_eq!(heard(&mut asker), []);
+    let mut poller = Poller::new(folder.path.join("none"), folder.user());
+    assert_eq!(statuses(&mut poller), []);
 }
 
 #[test]
-fn one_that_hangs_holds_up_nobody_and_is_asked_once() {
+fn one_that_hangs_delays_no_other_and_is_queried_once() {
     let folder = Folder::new();
     let hangs = folder.socket("a-hangs");
     let _speaks = folder.bridge("speaks", |n| vec![answer(1, n)]);
-    let mut asker = asker(&folder, SHORT);
+    let mut poller = poller(&folder, SHORT);
     // The other one may not be let run for longer than that, but not each time.
     let mut others = 0;
     while others < 3 {
-        let now = heard(&mut asker);
+        let now = statuses(&mut poller);
         assert_eq!(now[0], is("a-hangs", None));
         others += u32::from(now[1].1.is_some());
     }
@@ -171,8 +171,8 @@ fn one_that_hangs_holds_up_nobody_and_is_asked_once() {
         let (mut stream, _) = hangs.accept().expect("another question");
         stream.write_all(&answer(3, 2)).expect("an answer");
     });
-    asker.wait = PATIENT;
-    assert_eq!(heard(&mut asker)[0], is("a-hangs", Some(2)));
+    poller.wait = PATIENT;
+    assert_eq!(statuses(&mut poller)[0], is("a-hangs", Some(2)));
     play.join().expect("the player");
 }
 
@@ -188,7 +188,7 @@ fn nonsense_and_what_does_not_end_are_no_answer() {
         vec![half]
     });
     let none = ["huge", "other", "refuses", "torn"].map(|name| is(name, None));
-    assert_eq!(heard(&mut asker(&folder, PATIENT)), none);
+    assert_eq!(statuses(&mut poller(&folder, PATIENT)), none);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn one_that_went_away_is_no_bridge() {
         drop(ends.accept());
         say.send(()).expect("somebody listens");
     });
-    assert_eq!(heard(&mut asker(&folder, PATIENT)), []);
+    assert_eq!(statuses(&mut poller(&folder, PATIENT)), []);
     hear.recv().expect("it was asked");
     play.join().expect("the player");
 }
@@ -215,10 +215,10 @@ fn what_others_may_have_put_there_is_not_asked() {
     // A folder of another user is not trusted; root's is trusted by all.
     if folder.user() != 0 {
         let stranger = folder.user() + 1;
-        assert_eq!(heard(&mut Asker::new(folder.path(), stranger)), []);
+        assert_eq!(statuses(&mut Poller::new(folder.path(), stranger)), []);
     }
     fs::set_permissions(&folder.path, fs::Permissions::from_mode(0o777)).expect("for all");
-    assert_eq!(heard(&mut asker(&folder, SHORT)), []);
+    assert_eq!(statuses(&mut poller(&folder, SHORT)), []);
     assert!(listener.accept().is_err(), "it was asked");
 }
 
@@ -227,6 +227,6 @@ fn no_more_are_asked_than_are_watched() {
     let folder = Folder::new();
     let sockets: Vec<_> =
         (0..BRIDGES_WATCHED_MAX + 3).map(|n| folder.socket(&format!("b{n:02}"))).collect();
-    assert_eq!(heard(&mut asker(&folder, SHORT)).len(), BRIDGES_WATCHED_MAX);
+    assert_eq!(statuses(&mut poller(&folder, SHORT)).len(), BRIDGES_WATCHED_MAX);
     drop(sockets);
 }
