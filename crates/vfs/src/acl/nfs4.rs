@@ -170,7 +170,7 @@ struct DecidedBits {
 
 impl DecidedBits {
     /// The first word on each bit counts.
-    fn says(&mut self, allow: bool, mask: u32) {
+    fn apply(&mut self, allow: bool, mask: u32) {
         if allow {
             self.allow |= mask & !self.deny;
         } else {
@@ -197,38 +197,38 @@ impl Reading {
         self.any = true;
         let (allow, mask, everyone) = (ace.allow, ace.mask, self.everyone);
         match ace.who {
-            Who::Owner => self.owner.says(allow, mask),
+            Who::Owner => self.owner.apply(allow, mask),
             Who::User(uid) => {
-                let said = self.users.entry(uid).or_insert(everyone);
-                said.says(allow, mask);
+                let bits = self.users.entry(uid).or_insert(everyone);
+                bits.apply(allow, mask);
                 if !allow {
                     // The owner may be that user.
-                    let denied = said.deny;
-                    self.owner.says(false, denied);
+                    let denied = bits.deny;
+                    self.owner.apply(false, denied);
                 }
             }
             Who::Group => {
-                self.group.says(allow, mask);
+                self.group.apply(allow, mask);
                 if !allow {
                     let denied = self.group.deny;
                     self.deny_members(denied);
                 }
             }
             Who::GroupId(gid) => {
-                let said = self.groups.entry(gid).or_insert(everyone);
-                said.says(allow, mask);
+                let bits = self.groups.entry(gid).or_insert(everyone);
+                bits.apply(allow, mask);
                 if !allow {
-                    let denied = said.deny;
-                    self.group.says(false, denied);
+                    let denied = bits.deny;
+                    self.group.apply(false, denied);
                     self.deny_members(denied);
                 }
             }
             Who::Everyone => {
                 let named = self.users.values_mut().chain(self.groups.values_mut());
-                named.for_each(|said| said.says(allow, mask));
+                named.for_each(|bits| bits.apply(allow, mask));
                 let fixed = [&mut self.owner, &mut self.group, &mut self.other];
-                fixed.into_iter().for_each(|said| said.says(allow, mask));
-                self.everyone.says(allow, mask);
+                fixed.into_iter().for_each(|bits| bits.apply(allow, mask));
+                self.everyone.apply(allow, mask);
             }
         }
     }
@@ -236,20 +236,20 @@ impl Reading {
     /// Any user may be a member of a group to which something is denied.
     fn deny_members(&mut self, mask: u32) {
         let named = self.users.values_mut().chain(self.groups.values_mut());
-        named.for_each(|said| said.says(false, mask));
-        self.owner.says(false, mask);
-        self.everyone.says(false, mask);
+        named.for_each(|bits| bits.apply(false, mask));
+        self.owner.apply(false, mask);
+        self.everyone.apply(false, mask);
     }
 
     fn finish(&self, is_dir: bool) -> Result<Acl> {
-        let entry = |tag, said: &DecidedBits| AclEntry { tag, perm: perm(said.allow, is_dir) };
+        let entry = |tag, bits: &DecidedBits| AclEntry { tag, perm: perm(bits.allow, is_dir) };
         let mut entries = vec![
             entry(Tag::UserObj, &self.owner),
             entry(Tag::GroupObj, &self.group),
             entry(Tag::Other, &self.other),
         ];
-        entries.extend(self.users.iter().map(|(uid, said)| entry(Tag::User(*uid), said)));
-        entries.extend(self.groups.iter().map(|(gid, said)| entry(Tag::Group(*gid), said)));
+        entries.extend(self.users.iter().map(|(uid, bits)| entry(Tag::User(*uid), bits)));
+        entries.extend(self.groups.iter().map(|(gid, bits)| entry(Tag::Group(*gid), bits)));
         if entries.len() > 3 {
             let between = |e: &&AclEntry| !matches!(e.tag, Tag::UserObj | Tag::Other);
             let perm = entries.iter().filter(between).fold(0, |sum, entry| sum | entry.perm);
