@@ -117,7 +117,7 @@ impl Challenge {
     /// # Errors
     /// [`ChapError::Reflected`] if it is our own; [`ChapError::SameSecret`];
     /// [`ChapError::BadValue`].
-    pub fn answer_back(
+    pub fn mutual_response(
         &self,
         theirs: &Received<'_>,
         secret: &[u8],

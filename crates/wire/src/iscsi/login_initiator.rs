@@ -197,7 +197,7 @@ impl InitiatorLogin {
                 );
                 put(out, Key::ChapN.name(), &proof.initiator.name);
                 put(out, Key::ChapR.name(), &encode_hex(&response));
-                Auth::Answered(ask_back(proof, algorithm, &theirs, out)?)
+                Auth::Answered(mutual_challenge(proof, algorithm, &theirs, out)?)
             }
             (Auth::Answered(None), _) => Auth::Done,
             (Auth::Answered(Some(challenge)), Some(Proof { target: Some(target), .. })) => {
@@ -215,7 +215,7 @@ impl InitiatorLogin {
 }
 
 /// Our challenge to the target, if it must sign in.
-fn ask_back(
+fn mutual_challenge(
     proof: &Proof,
     algorithm: Algorithm,
     theirs: &Received<'_>,

@@ -334,7 +334,7 @@ impl TargetLogin {
                 let target = target.as_ref().ok_or(failure)?;
                 let theirs = Received { identifier, challenge: theirs };
                 let answer = challenge
-                    .answer_back(&theirs, &target.secret, &initiator.secret)
+                    .mutual_response(&theirs, &target.secret, &initiator.secret)
                     .map_err(|_| failure)?;
                 put(out, Key::ChapN.name(), &target.name);
                 put(out, Key::ChapR.name(), &encode_hex(&answer));

@@ -220,7 +220,8 @@ fn our_own_challenge_and_a_common_secret_are_refused() {
     let ours = Challenge { algorithm: Algorithm::Md5, identifier: 1, challenge: [4; CHALLENGE] };
     let same = encode_hex(&[4; CHALLENGE]);
     let reflected = Received { identifier: "2", challenge: &same };
-    let answer = |theirs: &Received<'_>, secret: &[u8]| ours.answer_back(theirs, secret, b"theirs");
+    let answer =
+        |theirs: &Received<'_>, secret: &[u8]| ours.mutual_response(theirs, secret, b"theirs");
     assert_eq!(answer(&reflected, b"ours"), Err(ChapError::Reflected));
     let other = Received { identifier: "2", challenge: "0x05" };
     assert_eq!(answer(&other, b"theirs"), Err(ChapError::SameSecret));
