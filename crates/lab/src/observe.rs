@@ -6,7 +6,7 @@ use crate::client::Target;
 use crate::proc::{self, MachineCounters, ProcessCpu};
 use crate::record::cold::CacheDropped;
 use host::Root;
-use host::observe::netns::{self, Unseen};
+use host::observe::netns::{self, ServerNotFound};
 use host::observe::storage::Hints;
 use host::observe::{Observer, Sample};
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,10 @@ impl LocalServer {
     ///
     /// # Errors
     /// Why it is not seen.
-    pub fn find(target: &ObservedTarget, share_path: Option<&Path>) -> Result<Self, Unseen> {
+    pub fn find(
+        target: &ObservedTarget,
+        share_path: Option<&Path>,
+    ) -> Result<Self, ServerNotFound> {
         let Some(port) = target.port else { return Ok(Self::machine(share_path)) };
         match netns::find(&Root::default(), &target.addresses, port) {
             Ok(found) => {
@@ -129,9 +132,9 @@ impl LocalServer {
                 Ok(server)
             }
             // The machine shows all that it does.
-            Err(Unseen::Kernel) => {
+            Err(ServerNotFound::Kernel) => {
                 let mut server = Self::of(&[], None, target, share_path);
-                server.identity.missing = Some(Unseen::Kernel.to_string());
+                server.identity.missing = Some(ServerNotFound::Kernel.to_string());
                 Ok(server)
             }
             Err(why) => Err(why),

@@ -11,7 +11,7 @@ use crate::attribute::{
     self, CLASS_PORT_INFO, Errors, ExtendedCounters, PORT_COUNTERS, PORT_COUNTERS_EXTENDED,
     PortCounters, PortInfo, port_select,
 };
-use crate::exchange::{Exchange, Lack, Query, Work};
+use crate::exchange::{Exchange, Query, QueryError, Work};
 use crate::transport::{Target, Transport};
 use crate::walk::{Fabric, PORTS_MAX, PortId};
 
@@ -69,7 +69,7 @@ pub struct Counted {
     /// The last reading.
     pub last: Option<Reading>,
     /// Why the last attempt to read it failed.
-    pub lack: Option<Lack>,
+    pub lack: Option<QueryError>,
     /// Sums since the first reading.
     pub totals: Totals,
     /// The last interval; `None`: there were no two readings.
@@ -98,8 +98,8 @@ enum Tag {
 struct Pass {
     queue: VecDeque<(Tag, Query)>,
     class: BTreeMap<u64, bool>,
-    narrow: BTreeMap<PortId, Result<PortCounters, Lack>>,
-    wide: BTreeMap<PortId, Result<ExtendedCounters, Lack>>,
+    narrow: BTreeMap<PortId, Result<PortCounters, QueryError>>,
+    wide: BTreeMap<PortId, Result<ExtendedCounters, QueryError>>,
 }
 
 impl Pass {
@@ -117,13 +117,13 @@ impl Work for Pass {
         self.queue.pop_front()
     }
 
-    fn end(&mut self, tag: Tag, result: Result<&[u8], Lack>) {
+    fn end(&mut self, tag: Tag, result: Result<&[u8], QueryError>) {
         match tag {
             Tag::Class(guid) => {
                 // A node that refuses has none; one that is silent is asked again.
                 let wide = match result {
                     Ok(data) => attribute::has_extended(data),
-                    Err(Lack::Status(_)) => false,
+                    Err(QueryError::Status(_)) => false,
                     Err(_) => return,
                 };
                 self.class.insert(guid, wide);
@@ -178,7 +178,7 @@ impl Counters {
         Ok(())
     }
 
-    fn enter(&mut self, id: PortId, info: Option<&PortInfo>, reading: Result<Reading, Lack>) {
+    fn enter(&mut self, id: PortId, info: Option<&PortInfo>, reading: Result<Reading, QueryError>) {
         if self.ports.len() >= PORTS_MAX && !self.ports.contains_key(&id) {
             return;
         }
@@ -190,8 +190,8 @@ impl Counters {
     }
 }
 
-fn reading(pass: &mut Pass, id: PortId, at: Duration) -> Result<Reading, Lack> {
-    let narrow = pass.narrow.remove(&id).unwrap_or(Err(Lack::Late))?;
+fn reading(pass: &mut Pass, id: PortId, at: Duration) -> Result<Reading, QueryError> {
+    let narrow = pass.narrow.remove(&id).unwrap_or(Err(QueryError::Late))?;
     let PortCounters { errors, wait, .. } = narrow;
     Ok(match pass.wide.remove(&id).transpose()? {
         Some(ExtendedCounters { words, packets, .. }) => {

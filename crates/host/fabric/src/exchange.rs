@@ -30,7 +30,7 @@ pub struct Query {
 
 /// Why there is no reply to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Lack {
+pub enum QueryError {
     /// No attempt had a reply.
     #[error("no reply to {ATTEMPTS} requests")]
     Timeout,
@@ -67,7 +67,7 @@ pub trait Work {
     /// The next request; `None`: none until another reply.
     fn next(&mut self) -> Option<(Self::Tag, Query)>;
     /// The end of a request: the data of its reply, or why there is none.
-    fn end(&mut self, tag: Self::Tag, result: Result<&[u8], Lack>);
+    fn end(&mut self, tag: Self::Tag, result: Result<&[u8], QueryError>);
 }
 
 struct Pending<G> {
@@ -121,9 +121,9 @@ impl<T: Transport> Exchange<T> {
             }
             let now = self.transport.now();
             if now >= end {
-                pending.into_values().for_each(|one| work.end(one.tag, Err(Lack::Late)));
+                pending.into_values().for_each(|one| work.end(one.tag, Err(QueryError::Late)));
                 while let Some((tag, _)) = work.next() {
-                    work.end(tag, Err(Lack::Late));
+                    work.end(tag, Err(QueryError::Late));
                 }
                 return Ok(());
             }
@@ -181,7 +181,7 @@ impl<T: Transport> Exchange<T> {
         }
         let result = match reply.status {
             0 => Ok(reply.data.as_slice()),
-            status => Err(Lack::Status(status)),
+            status => Err(QueryError::Status(status)),
         };
         work.end(one.tag, result);
     }
@@ -194,7 +194,7 @@ impl<T: Transport> Exchange<T> {
         for transaction in over {
             match pending.remove(&transaction) {
                 Some(one) if one.attempts < ATTEMPTS => self.send(pending, one)?,
-                Some(one) => work.end(one.tag, Err(Lack::Timeout)),
+                Some(one) => work.end(one.tag, Err(QueryError::Timeout)),
                 None => {}
             }
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::attribute::{
     self, NODE_DESCRIPTION, NODE_INFO, NodeInfo, NodeType, PKEY_TABLE, PORT_INFO, PortInfo, SM_INFO,
 };
-use crate::exchange::{Exchange, Lack, Query, Work};
+use crate::exchange::{Exchange, Query, QueryError, Work};
 use crate::mad::Route;
 use crate::transport::{Target, Transport};
 
@@ -48,11 +48,11 @@ pub struct Port {
     /// GUID of the port of an adapter; 0: not received.
     pub guid: u64,
     /// PortInfo, or why there is none.
-    pub info: Option<Result<PortInfo, Lack>>,
+    pub info: Option<Result<PortInfo, QueryError>>,
     /// The other end of its link.
     pub peer: Option<PortId>,
     /// Why the node at the other end of a link has not replied.
-    pub silent: Option<Lack>,
+    pub silent: Option<QueryError>,
 }
 
 impl Port {
@@ -209,7 +209,7 @@ impl Walk {
         self.fabric.ports.entry(id).or_default()
     }
 
-    fn port_info(&mut self, id: PortId, result: Result<PortInfo, Lack>) {
+    fn port_info(&mut self, id: PortId, result: Result<PortInfo, QueryError>) {
         let (guid, number) = id;
         let Some(node) = self.fabric.nodes.get_mut(&guid) else { return };
         if number == 0 {
@@ -257,8 +257,8 @@ impl Work for Walk {
         self.queue.pop_front()
     }
 
-    fn end(&mut self, tag: Tag, result: Result<&[u8], Lack>) {
-        if result == Err(Lack::Late) {
+    fn end(&mut self, tag: Tag, result: Result<&[u8], QueryError>) {
+        if result == Err(QueryError::Late) {
             self.fabric.partial = Some("its walk takes longer than its limit");
         }
         match (tag, result) {

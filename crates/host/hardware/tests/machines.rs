@@ -82,7 +82,7 @@ fn two_paths_to_a_disk_are_one_disk() {
 }
 
 #[test]
-fn an_empty_machine_says_why() {
+fn an_empty_machine_reports_the_reasons() {
     let scratch = e2e::scratch::Scratch::new("empty");
     let hardware = Hardware::read(&Root::at(scratch.path()));
     assert!(hardware.disks.is_empty() && hardware.slots.is_empty() && hardware.cpus.is_empty());

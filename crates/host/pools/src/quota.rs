@@ -222,12 +222,12 @@ pub fn compress(folder: &File, how: Compression) -> io::Result<()> {
 /// A share of which the space is followed. Its subvolume may become another one, as when a snapshot
 /// takes its place.
 #[derive(Debug)]
-pub struct Followed {
+pub struct FollowedShare {
     quotas: Quotas,
     at: PathBuf,
 }
 
-impl Followed {
+impl FollowedShare {
     /// That of a share. Needs no rights.
     ///
     /// # Errors

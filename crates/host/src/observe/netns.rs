@@ -36,7 +36,7 @@ pub struct Server {
 
 /// Why a server is not seen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unseen {
+pub enum ServerNotFound {
     /// No namespace of this machine has the address, or none listens there.
     #[error("no process of this machine listens at this address")]
     Elsewhere,
@@ -120,7 +120,7 @@ fn listening(root: &Root, pid: u32, wanted: &[IpAddr], port: u16) -> Vec<Listeni
 ///
 /// # Errors
 /// Why it is not seen.
-pub fn find(root: &Root, wanted: &[IpAddr], port: u16) -> Result<Server, Unseen> {
+pub fn find(root: &Root, wanted: &[IpAddr], port: u16) -> Result<Server, ServerNotFound> {
     let own = root.link("proc/self/ns/net").and_then(|link| parse_namespace(link.to_str()?));
     let wanted: Vec<IpAddr> = wanted.iter().map(IpAddr::to_canonical).collect();
     let local = wanted.iter().any(IpAddr::is_loopback);
@@ -140,17 +140,17 @@ pub fn find(root: &Root, wanted: &[IpAddr], port: u16) -> Result<Server, Unseen>
         found.retain(|f| f.2);
     }
     let (namespace, pid, own_namespace, sockets) = match found.len() {
-        0 => return Err(Unseen::Elsewhere),
+        0 => return Err(ServerNotFound::Elsewhere),
         1 => found.remove(0),
-        _ => return Err(Unseen::Ambiguous),
+        _ => return Err(ServerNotFound::Ambiguous),
     };
     let inodes: Vec<u64> = sockets.iter().map(|s| s.inode).filter(|inode| *inode != 0).collect();
     if inodes.is_empty() {
-        return Err(Unseen::Kernel);
+        return Err(ServerNotFound::Kernel);
     }
     let holders = holders(root, &inodes);
     let pids = family::eldest(root, &holders);
-    let network_of = *pids.first().ok_or(Unseen::Denied)?;
+    let network_of = *pids.first().ok_or(ServerNotFound::Denied)?;
     let of_namespace = |pid: u32| {
         let link = root.link(&format!("proc/{pid}/ns/net"));
         link.and_then(|link| parse_namespace(link.to_str()?)) == Some(namespace)

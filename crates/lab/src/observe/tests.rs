@@ -29,7 +29,7 @@ fn a_server_is_found_by_its_address() {
     let sample = server.sample().unwrap();
     assert!(!sample.process.unwrap().threads.is_empty());
     assert!(sample.machine.nics.iter().any(|nic| nic.0 == "lo"));
-    assert_eq!(LocalServer::find(&at([127, 0, 0, 3]), None).err(), Some(Unseen::Elsewhere));
+    assert_eq!(LocalServer::find(&at([127, 0, 0, 3]), None).err(), Some(ServerNotFound::Elsewhere));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::Path as FilePath;
 
 use base::node::Path;
 use control::tree::{Document, Problem};
-use host_pools::quota::{Compression, Followed};
+use host_pools::quota::{Compression, FollowedShare};
 use host_pools::request::ShareSettings;
 use host_pools::schedule::{Every, Schedule};
 use vfs::host::HostFs;
@@ -107,7 +107,7 @@ pub(super) fn follow(config: &ShareConfig, files: &HostFs) {
         return;
     }
     // Where there is no accounting, clients see that of the pool.
-    let Ok(followed) = Followed::of(&config.directory) else { return };
+    let Ok(followed) = FollowedShare::of(&config.directory) else { return };
     files.limit_space(Box::new(move || {
         followed.space().map(|space| Part { used: space.used, limit: space.limit })
     }));

@@ -119,6 +119,6 @@ fn a_port_that_does_not_reply_is_data() {
     bed.fake().silent.insert(host(2));
     bed.fake().advance(TEN);
     bed.counters.read(&mut bed.exchange, &fabric).expect("a transport");
-    assert_eq!(bed.counted((host(2), 1)).lack, Some(Lack::Timeout));
+    assert_eq!(bed.counted((host(2), 1)).lack, Some(QueryError::Timeout));
     assert!(bed.counted((host(3), 1)).rates.is_some());
 }

@@ -9,7 +9,7 @@ use crate::mad::Route;
 struct Local {
     left: usize,
     replies: usize,
-    lacks: Vec<Lack>,
+    lacks: Vec<QueryError>,
 }
 
 impl Work for Local {
@@ -21,7 +21,7 @@ impl Work for Local {
         Some(((), Query { target, attribute: NODE_INFO, modifier: 0, data: Vec::new() }))
     }
 
-    fn end(&mut self, (): (), result: Result<&[u8], Lack>) {
+    fn end(&mut self, (): (), result: Result<&[u8], QueryError>) {
         match result {
             Ok(data) => {
                 assert_eq!(crate::attribute::NodeInfo::decode(data).node_guid, host(1));
@@ -58,7 +58,7 @@ fn lost_requests_are_sent_again() {
     // Of a request and its reply 19 % are lost; three times in a row less than 1 %.
     assert_eq!(work.replies + work.lacks.len(), 1_000);
     assert!(work.lacks.len() < 30, "{}", work.lacks.len());
-    assert!(work.lacks.iter().all(|lack| *lack == Lack::Timeout));
+    assert!(work.lacks.iter().all(|lack| *lack == QueryError::Timeout));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn silence_ends_at_the_limit() {
     fake.silent.insert(host(1));
     let (work, mut exchange) = run(fake, 1_000, Duration::from_secs(5));
     assert_eq!((work.replies, work.lacks.len()), (0, 1_000));
-    assert!(work.lacks.contains(&Lack::Late) && work.lacks.contains(&Lack::Timeout));
+    assert!(work.lacks.contains(&QueryError::Late) && work.lacks.contains(&QueryError::Timeout));
     assert!(exchange.transport().now() < Duration::from_secs(6));
 }
 

@@ -39,7 +39,7 @@ fn a_node_that_does_not_reply_is_data() {
     fake.silent.insert(host(4));
     let fabric = walked(fake);
     assert_eq!((fabric.nodes.len(), fabric.links().count()), (11, 11));
-    assert_eq!(fabric.ports[&(switch(1), 4)].silent, Some(Lack::Timeout));
+    assert_eq!(fabric.ports[&(switch(1), 4)].silent, Some(QueryError::Timeout));
     assert_eq!(fabric.partial, None);
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn arp_asks_for_the_address_that_it_has() {
+fn arp_requests_the_address_of_its_sender() {
     let packet = gratuitous([2, 0, 0, 0, 0, 7], Ipv4Addr::new(192, 0, 2, 9));
     let expected = [
         0, 1, 8, 0, 6, 4, 0, 1, // Ethernet, IPv4, request

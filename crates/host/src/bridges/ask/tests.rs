@@ -129,7 +129,7 @@ fn is(name: &str, packets: Option<u64>) -> (String, Option<u64>) {
 }
 
 #[test]
-fn bridges_are_heard_by_name_and_other_files_left_alone() {
+fn bridges_are_polled_by_name_and_other_files_ignored() {
     let folder = Folder::new();
     let in_pieces = |_| answer(2, 20).chunks(100).map(<[u8]>::to_vec).collect();
     let _wan = folder.bridge("wan", in_pieces);
@@ -208,7 +208,7 @@ fn one_that_went_away_is_no_bridge() {
 }
 
 #[test]
-fn what_others_may_have_put_there_is_not_asked() {
+fn sockets_of_other_users_are_not_polled() {
     let folder = Folder::new();
     let listener = folder.socket("wan");
     listener.set_nonblocking(true).expect("not to wait");
@@ -223,7 +223,7 @@ fn what_others_may_have_put_there_is_not_asked() {
 }
 
 #[test]
-fn no_more_are_asked_than_are_watched() {
+fn no_more_are_polled_than_are_watched() {
     let folder = Folder::new();
     let sockets: Vec<_> =
         (0..BRIDGES_WATCHED_MAX + 3).map(|n| folder.socket(&format!("b{n:02}"))).collect();

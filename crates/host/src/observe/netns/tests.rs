@@ -68,9 +68,9 @@ fn a_server_in_another_namespace() {
     let expected = Server { pids: vec![10], network_of: 10, namespace: 200, own_namespace: false };
     assert_eq!(server, expected);
     // Its loopback is not ours, and our other address has no listener.
-    assert_eq!(find([127, 0, 0, 1]), Err(Unseen::Elsewhere));
-    assert_eq!(find([192, 0, 2, 1]), Err(Unseen::Elsewhere));
-    assert_eq!(find([10, 0, 0, 3]), Err(Unseen::Elsewhere));
+    assert_eq!(find([127, 0, 0, 1]), Err(ServerNotFound::Elsewhere));
+    assert_eq!(find([192, 0, 2, 1]), Err(ServerNotFound::Elsewhere));
+    assert_eq!(find([10, 0, 0, 3]), Err(ServerNotFound::Elsewhere));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn this_namespace_goes_first_and_two_others_are_ambiguous() {
     let machine = machine();
     let wanted = [IpAddr::from([10, 0, 0, 2])];
     add(&machine, 30, 300, &["10.0.0.2"], Some(27));
-    assert_eq!(find(&machine.root, &wanted, 2049), Err(Unseen::Ambiguous));
+    assert_eq!(find(&machine.root, &wanted, 2049), Err(ServerNotFound::Ambiguous));
     add(&machine, 5000, 100, &["10.0.0.2"], Some(37));
     // The namespace is read by its lowest process, 5.
     machine.file("proc/5/net/fib_trie", &trie(&["10.0.0.2"]));
@@ -93,11 +93,11 @@ fn sockets_without_a_process() {
     let machine = machine();
     let wanted = [IpAddr::from([10, 0, 0, 2])];
     std::fs::remove_file(machine.at("proc/10/fd/3")).unwrap();
-    assert_eq!(find(&machine.root, &wanted, 2049), Err(Unseen::Denied));
+    assert_eq!(find(&machine.root, &wanted, 2049), Err(ServerNotFound::Denied));
     add(&machine, 40, 200, &["10.0.0.2"], None);
     let tcp = format!("{HEAD}{}", row(&four([0; 4], 2049), "0A", 0));
     machine.file("proc/10/net/tcp", &tcp);
-    assert_eq!(find(&machine.root, &wanted, 2049), Err(Unseen::Kernel));
+    assert_eq!(find(&machine.root, &wanted, 2049), Err(ServerNotFound::Kernel));
 }
 
 #[test]

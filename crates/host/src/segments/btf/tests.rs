@@ -101,7 +101,7 @@ fn fields_are_found_by_their_names() {
 
 #[test]
 #[cfg(target_endian = "little")]
-fn fields_of_bits_say_which() {
+fn bit_fields_have_their_offset_and_width() {
     let btf = Btf::parse(small()).expect("parses");
     let field = |low, width| Field { offset: 1, bytes: 1, bits: Some((low, width)) };
     assert_eq!(btf.field("options", "low"), Ok(field(0, 4)));

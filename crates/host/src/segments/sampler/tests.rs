@@ -93,7 +93,7 @@ fn an_interface_on_top_of_others_is_left_out_and_counts_are_differences() {
 }
 
 #[test]
-fn without_programs_the_source_says_why() {
+fn without_programs_the_source_reports_the_reason() {
     let sampler = sampler();
     assert!(sampler.source().is_empty(), "not loaded yet");
     sampler.loaded.set(Err(Unavailable::Rights)).expect("set once");
