@@ -31,7 +31,7 @@ pub(crate) struct Channel {
 unsafe impl Send for Channel {}
 
 /// An event, as far as it is looked at, acknowledged.
-pub(crate) struct Happened {
+pub(crate) struct ChannelEvent {
     pub(crate) id: *mut CmId,
     pub(crate) event: u32,
     /// Of an event that is an error: a negative error number, or a reason of the link layer.
@@ -68,7 +68,7 @@ impl Channel {
     }
 
     /// The next event.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Happened, VerbsError>> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<ChannelEvent, VerbsError>> {
         let Self { calls, channel, readiness } = self;
         let Some(readiness) = readiness else { return Poll::Pending };
         // SAFETY: the channel is open.
@@ -76,7 +76,7 @@ impl Channel {
     }
 
     /// The next event, for which this thread waits at most this long; `None` if none comes.
-    pub(crate) fn wait(&mut self, timeout: Duration) -> Result<Option<Happened>, VerbsError> {
+    pub(crate) fn wait(&mut self, timeout: Duration) -> Result<Option<ChannelEvent>, VerbsError> {
         let deadline = Deadline::after(timeout);
         loop {
             // SAFETY: the channel is open.
@@ -105,7 +105,7 @@ impl Channel {
 ///
 /// # Safety
 /// The channel is open, and does not block.
-unsafe fn take_event(calls: &Calls, channel: *mut EventChannel) -> Option<Happened> {
+unsafe fn take_event(calls: &Calls, channel: *mut EventChannel) -> Option<ChannelEvent> {
     let mut event: *mut CmEvent = ptr::null_mut();
     // SAFETY: the caller's promise; an event that came is looked at, then acknowledged, and its
     // private data copied before.
@@ -125,7 +125,7 @@ unsafe fn take_event(calls: &Calls, channel: *mut EventChannel) -> Option<Happen
         let (id, event_kind, status) = (*id, *kind, *status);
         let initiator_depth = conn.initiator_depth;
         (calls.rdma_ack_cm_event)(event);
-        Some(Happened { id, event: event_kind, status, private_data, initiator_depth })
+        Some(ChannelEvent { id, event: event_kind, status, private_data, initiator_depth })
     }
 }
 
@@ -272,7 +272,7 @@ impl Listener for CmListener {
 /// A client that asks.
 struct ConnectRequest {
     id: Option<Id>,
-    happened: Happened,
+    happened: ChannelEvent,
     account: Arc<Account>,
 }
 

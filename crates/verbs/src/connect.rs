@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cm::{self, Channel, Happened, Id};
+use crate::cm::{self, Channel, ChannelEvent, Id};
 use crate::load::failed;
 use crate::qp::QpConnection;
 use crate::sys::{self, Calls, event};
@@ -66,7 +66,7 @@ pub(crate) fn expect(
     channel: &mut Channel,
     kind: u32,
     timeout: Duration,
-) -> Result<Happened, VerbsError> {
+) -> Result<ChannelEvent, VerbsError> {
     match channel.wait(timeout)? {
         Some(happened) if happened.event == kind => Ok(happened),
         Some(happened) => Err(reason(happened.event, happened.status)),

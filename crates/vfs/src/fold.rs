@@ -15,7 +15,7 @@ mod key;
 
 pub use index::FoldIndex;
 use index::FoldedNames;
-use key::Sought;
+use key::NameQuery;
 pub use key::fold;
 
 /// Looks for a name that differs from `name` only in case, or else is canonically equivalent to
@@ -38,7 +38,7 @@ pub fn find(
         return Err(Status::Access);
     }
     let key = FileKey::from(&attr);
-    let sought = Sought::new(name);
+    let sought = NameQuery::new(name);
     let best = match index.known(key, attr.change, name) {
         FoldedNames::Names(names) => {
             let ranked = names.into_iter().filter_map(|one| Some((sought.rank(&one)?, one)));
@@ -60,7 +60,7 @@ fn search(
     fs: &dyn FileSystem,
     cx: Context<'_>,
     (dir, attr): (&Handle, &Attr),
-    sought: &Sought<'_>,
+    sought: &NameQuery<'_>,
     (index, work): (&FoldIndex, &Work),
 ) -> Result<Option<Vec<u8>>> {
     // Whatever the file system can do at once: it takes too long for a connection's thread.

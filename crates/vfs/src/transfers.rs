@@ -112,9 +112,9 @@ pub trait Log: Send + Sync {
 
 /// A log that records nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nowhere;
+pub struct NoLog;
 
-impl Log for Nowhere {
+impl Log for NoLog {
     fn is_on(&self) -> bool {
         false
     }

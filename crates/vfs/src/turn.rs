@@ -35,14 +35,15 @@ pub(crate) struct CachedRead {
 }
 
 /// A thread's turn.
-struct Now {
+struct BatchState {
     begun: bool,
     /// The file that was read last.
     seen: Option<CachedRead>,
 }
 
 thread_local! {
-    static NOW: RefCell<Now> = const { RefCell::new(Now { begun: false, seen: None }) };
+    static BATCH: RefCell<BatchState> =
+        const { RefCell::new(BatchState { begun: false, seen: None }) };
 }
 
 /// A turn of the connection that this thread is at, until it is dropped. Nothing may be received
@@ -53,34 +54,34 @@ impl ReadBatch {
     /// Begins with nothing seen.
     #[must_use]
     pub fn begin() -> Self {
-        NOW.with_borrow_mut(|now| now.begun = true);
+        BATCH.with_borrow_mut(|now| now.begun = true);
         Self(PhantomData)
     }
 }
 
 impl Drop for ReadBatch {
     fn drop(&mut self) {
-        NOW.with_borrow_mut(|now| now.begun = false);
+        BATCH.with_borrow_mut(|now| now.begun = false);
         forget();
     }
 }
 
 /// Remembers what a READ has seen, in a turn.
 pub(crate) fn see(seen: CachedRead) {
-    let before = NOW.with_borrow_mut(|now| if now.begun { now.seen.replace(seen) } else { None });
+    let before = BATCH.with_borrow_mut(|now| if now.begun { now.seen.replace(seen) } else { None });
     drop(before);
 }
 
 /// Asks `look` about what was seen in this turn, if anything was.
 #[inline]
 pub(crate) fn seen<T>(look: impl FnOnce(&CachedRead) -> Option<T>) -> Option<T> {
-    NOW.with_borrow(|now| now.seen.as_ref().and_then(look))
+    BATCH.with_borrow(|now| now.seen.as_ref().and_then(look))
 }
 
 /// Forgets what was seen: this thread has changed something.
 pub(crate) fn forget() {
     // Closing a file is not for inside.
-    let before = NOW.with_borrow_mut(|now| now.seen.take());
+    let before = BATCH.with_borrow_mut(|now| now.seen.take());
     drop(before);
 }
 

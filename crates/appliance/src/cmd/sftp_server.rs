@@ -24,7 +24,7 @@ use vfs::host::{HostFs, HostOptions};
 use vfs::identity::{Identity, Owners, Person};
 use vfs::share::rules::Transport;
 use vfs::share::{Service, ShareTable, Shares, tag};
-use vfs::transfers::Nowhere;
+use vfs::transfers::NoLog;
 
 use crate::cli::{SftpServerArgs, UploadsArg};
 use crate::cmd::memory;
@@ -138,7 +138,7 @@ pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
         ),
         identity: Arc::new(SignedIn(Arc::clone(&person))),
         sign_ins: Arc::default(),
-        transfers: Arc::new(Nowhere),
+        transfers: Arc::new(NoLog),
     });
     let pool = Arc::clone(&files.engine.pool);
     let served = exchange(files, person, settings);

@@ -33,14 +33,14 @@ fn upper(char: char) -> char {
 }
 
 /// A name that is looked for.
-pub(super) struct Sought<'a> {
+pub(super) struct NameQuery<'a> {
     name: &'a [u8],
     is_ascii: bool,
     key: Vec<u8>,
     cased: Vec<u8>,
 }
 
-impl<'a> Sought<'a> {
+impl<'a> NameQuery<'a> {
     pub(super) fn new(name: &'a [u8]) -> Self {
         Self { name, is_ascii: name.is_ascii(), key: fold(name), cased: cased(name) }
     }

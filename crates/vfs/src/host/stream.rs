@@ -11,7 +11,7 @@ use crate::status::{Result, Status};
 
 /// One entry as the kernel gives it.
 #[derive(Debug, Clone, Copy)]
-pub struct Dent<'a> {
+pub struct DirEntry<'a> {
     /// Inode number.
     pub ino: u64,
     /// Position after this entry.
@@ -63,7 +63,7 @@ impl Stream {
     }
 
     /// The next entry without going past it; `None` at the end.
-    pub fn peek(&mut self) -> Result<Option<Dent<'_>>> {
+    pub fn peek(&mut self) -> Result<Option<DirEntry<'_>>> {
         if self.at >= self.end {
             self.at = 0;
             self.end =
@@ -90,11 +90,11 @@ impl Stream {
 }
 
 /// Takes a `linux_dirent64` (getdents64(2)) apart: the entry and its length.
-fn take_dent(bytes: &[u8]) -> Option<(Dent<'_>, usize)> {
+fn take_dent(bytes: &[u8]) -> Option<(DirEntry<'_>, usize)> {
     let ino = u64::from_ne_bytes(*bytes.first_chunk()?);
     let next = u64::from_ne_bytes(*bytes.get(8..)?.first_chunk()?);
     let len = usize::from(u16::from_ne_bytes(*bytes.get(16..)?.first_chunk()?));
     let name = bytes.get(19..len)?;
     let end = name.iter().position(|b| *b == 0)?;
-    Some((Dent { ino, next, name: name.get(..end)? }, len))
+    Some((DirEntry { ino, next, name: name.get(..end)? }, len))
 }

@@ -17,7 +17,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use crate::fs::{Durable, Result};
 use crate::host::ids::Ident;
 use crate::host::lock::lock;
-use crate::host::table::aged::Aged;
+use crate::host::table::aged::FifoMap;
 use crate::host::table::waiting::Waiting;
 use crate::status::Status;
 
@@ -57,8 +57,8 @@ struct Pending {
 }
 
 struct State {
-    dirs: Aged<u64, DirRecord>,
-    moved: Aged<Ident, Moved>,
+    dirs: FifoMap<u64, DirRecord>,
+    moved: FifoMap<Ident, Moved>,
     pending: Pending,
     /// The writer waits until something is pending.
     writer_waits: bool,
@@ -68,8 +68,8 @@ struct State {
 impl State {
     fn new() -> Self {
         Self {
-            dirs: Aged::new(KNOWN_DIRS_MAX),
-            moved: Aged::new(KNOWN_MOVED_MAX),
+            dirs: FifoMap::new(KNOWN_DIRS_MAX),
+            moved: FifoMap::new(KNOWN_MOVED_MAX),
             pending: Pending::default(),
             writer_waits: false,
             closing: false,

@@ -208,7 +208,7 @@ fn leases_are_recalled_once_and_by_others_only() {
 }
 
 #[test]
-fn a_write_lease_is_in_everybodys_way() {
+fn a_write_lease_conflicts_with_all_other_clients() {
     let (table, notice) = (LockTable::default(), Arc::new(RecallCount::default()));
     table.open(KEY, &owner(1), BOTH).expect("free");
     let grant = |id| table.grant(5, &attr(1), &owner(id), Caching::READ_WRITE, notice.clone());

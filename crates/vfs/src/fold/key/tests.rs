@@ -25,7 +25,7 @@ fn composed_and_decomposed_names_have_one_key() {
 
 #[test]
 fn a_name_in_another_case_is_nearer_than_one_composed_otherwise() {
-    let wanted = Sought::new("caf\u{e9}".as_bytes());
+    let wanted = NameQuery::new("caf\u{e9}".as_bytes());
     assert_eq!(wanted.rank("caf\u{e9}".as_bytes()), None);
     assert_eq!(wanted.rank("CAF\u{c9}".as_bytes()), Some(0));
     assert_eq!(wanted.rank("cafe\u{301}".as_bytes()), Some(1));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
 /// The map.
-pub struct Aged<K, V> {
+pub struct FifoMap<K, V> {
     entries: HashMap<K, (u64, V)>,
     /// In the order in which they came. One that leaves early leaves this as well, so that a key
     /// which comes again is young again, and nothing grows with those that come and go.
@@ -13,7 +13,7 @@ pub struct Aged<K, V> {
     most: usize,
 }
 
-impl<K: Copy + Eq + Hash, V> Aged<K, V> {
+impl<K: Copy + Eq + Hash, V> FifoMap<K, V> {
     /// An empty one with room for `most` entries.
     pub fn new(most: usize) -> Self {
         Self { entries: HashMap::new(), order: BTreeMap::new(), next: 0, most }

@@ -24,8 +24,8 @@ fn rows(path: &Path) -> usize {
 }
 
 #[test]
-fn the_least_recently_used_entry_is_evicted() {
-    let mut aged = Aged::new(3);
+fn the_oldest_entry_is_evicted_and_a_reinserted_one_is_new() {
+    let mut aged = FifoMap::new(3);
     assert!((0..3).all(|n| aged.insert(n, 'a').is_none()));
     assert!(aged.remove(&0) && !aged.remove(&0));
     assert_eq!(aged.insert(0, 'b'), None, "room was made");

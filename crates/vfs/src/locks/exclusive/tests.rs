@@ -17,7 +17,7 @@ fn files_are_known_by_device_and_inode() {
 }
 
 #[test]
-fn names_are_kept_as_often_as_they_are_asked_for() {
+fn names_are_retained_once_for_each_request() {
     let files = ExclusiveFiles::default();
     files.keep_names(&[(1, 2), (1, 3)]);
     files.keep_names(&[(1, 2)]);

@@ -257,7 +257,7 @@ fn no_lease_with_byte_ranges_nor_while_the_file_changes() {
 }
 
 #[test]
-fn changes_of_another_file_in_another_slot_ask_for_nothing() {
+fn changes_of_another_file_in_another_slot_recall_nothing() {
     let s = Scene::new();
     s.open(1, 1, RWH);
     assert!(s.table.is_leased(SLOT) && !s.table.is_leased(SLOT + 1));

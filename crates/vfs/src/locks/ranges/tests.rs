@@ -30,7 +30,7 @@ fn step() -> impl Strategy<Value = (u8, Range, Option<Kind>)> {
 
 proptest! {
     #[test]
-    fn is_what_each_byte_says(steps in prop::collection::vec(step(), 1..60)) {
+    fn equals_a_model_of_single_bytes(steps in prop::collection::vec(step(), 1..60)) {
         let mut model: Model = vec![vec![None; 4]; BYTES as usize + 1];
         let mut ranges = Ranges::default();
         for (who, range, kind) in steps {

@@ -157,7 +157,7 @@ fn a_lease_of_another_file_with_the_same_slot_is_not_met() {
 }
 
 #[test]
-fn a_look_sees_what_the_holder_says_and_another_change_each_time() {
+fn attributes_are_those_that_the_holder_reports_with_a_new_change_each_time() {
     let s = Scene::new();
     let file = s.file("file").handle;
     let attr = s.fs.getattr(s.cx(), &file).expect("there");

@@ -84,7 +84,7 @@ fn networks_of_all_lengths() {
 }
 
 #[test]
-fn options_mean_what_exports_5_says() {
+fn options_have_the_meaning_of_exports_5() {
     let grant = |options: &str| rules(&format!("*({options})")).grant(ip("::1"), 5000);
     let default = grant("");
     assert_eq!((default.access, default.squash), (Access::ReadOnly, Squash::Root));
@@ -99,7 +99,7 @@ fn options_mean_what_exports_5_says() {
 }
 
 #[test]
-fn a_weaker_transport_than_the_rule_asks_for_gets_nothing() {
+fn a_weaker_transport_than_the_rule_requires_gets_nothing() {
     let over = |options: &str, transport| {
         rules(&format!("*(rw,{options})")).grant_over(ip("::1"), 5000, transport)
     };

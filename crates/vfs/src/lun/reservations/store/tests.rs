@@ -22,7 +22,7 @@ fn state(kind: Kind) -> Reservations {
 }
 
 #[test]
-fn a_record_says_all() {
+fn a_record_is_complete() {
     for kind in Kind::ALL {
         assert_eq!(decode(&encode(&state(kind))), Some(state(kind)));
     }
