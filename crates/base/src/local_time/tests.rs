@@ -17,7 +17,7 @@ const BERLIN: LocalClock = LocalClock {
 const LIMA: LocalClock = LocalClock { now: NOW, offset: |_| -5 * 3600 };
 
 #[test]
-fn points_of_time_that_people_write() {
+fn points_of_time_that_users_write() {
     let nine = TODAY + 9 * 3600;
     let cases = [
         ("now", NOW),

@@ -92,7 +92,7 @@ fn what_does_not_exist_is_named_with_what_does() {
 }
 
 #[test]
-fn a_sample_is_asked_for_by_two_dimensions_at_once() {
+fn a_sample_is_queried_by_two_dimensions_at_once() {
     let check = |id: &str| schema().check(&id.parse().expect("an id")).map(|_| ());
     assert!(check("bridge.packets[bridge=wan][outcome]").is_ok());
     assert!(check("bridge.packets[way=forth][way=back][outcome]").is_ok());

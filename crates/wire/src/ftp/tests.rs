@@ -192,7 +192,7 @@ fn facts_of_files() {
 }
 
 #[test]
-fn lines_for_people() {
+fn list_lines_have_the_form_of_ls() {
     let now = 1_000_000_000;
     let line = Line {
         mode: *b"lrwsr-x--x",

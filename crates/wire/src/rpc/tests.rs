@@ -32,7 +32,7 @@ fn one_fragment_is_borrowed_in_place() {
 }
 
 #[test]
-fn need_says_how_much_is_missing() {
+fn need_reports_the_missing_bytes() {
     let mut framer = Framer::new();
     assert_eq!(framer.next(&[]), Ok(Framed::Need(4)));
     assert_eq!(framer.next(&[0x80, 0, 0]), Ok(Framed::Need(4)));

@@ -51,7 +51,7 @@ fn headers_are_as_the_rfc_has_them() {
 }
 
 #[test]
-fn what_is_wrong_with_a_header_says_what_to_answer() {
+fn each_header_error_has_its_reply() {
     let answer = |words: &[u32]| {
         let error = Header::open(&bytes(words)).expect_err("not taken");
         error.answer(5).map(|header| (header.xid, header.credits, header.body))

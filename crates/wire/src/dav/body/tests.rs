@@ -13,7 +13,7 @@ fn dav(local: &str) -> Name {
 }
 
 #[test]
-fn what_propfind_asks_for() {
+fn propfind_requests_are_parsed() {
     assert_eq!(Find::parse(b""), Ok(Find::All(Vec::new())));
     assert_eq!(find("<D:allprop/>"), Ok(Find::All(Vec::new())));
     let include = "<D:allprop/><D:include><D:owner/></D:include>";
@@ -54,7 +54,7 @@ fn changes_come_in_their_order_with_their_language() {
 }
 
 #[test]
-fn what_lock_asks_for() {
+fn lock_requests_are_parsed() {
     let body = |scope: &str, owner: &str| {
         let inside =
             format!("<D:lockscope>{scope}</D:lockscope><D:locktype><D:write/></D:locktype>");

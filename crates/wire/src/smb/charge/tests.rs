@@ -13,7 +13,7 @@ fn payload(command: Command, body: impl FnOnce(&mut Vec<u8>)) -> Payload {
 }
 
 #[test]
-fn each_command_says_how_much() {
+fn each_command_has_its_payload_and_charge() {
     let read = io::ReadRequest { length: 70_000, offset: 0, file: FILE, minimum: 0 };
     let read = payload(Command::READ, |out| read.put(out));
     assert_eq!((read, read.charge()), (Payload { sent: 0, wanted: 70_000 }, 2));

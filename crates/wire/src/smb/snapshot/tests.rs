@@ -49,7 +49,7 @@ fn what_is_no_token_is_no_time() {
 }
 
 #[test]
-fn the_list_has_all_or_says_how_much_room_it_takes() {
+fn the_list_is_complete_or_reports_its_size() {
     assert_eq!(list(&[], 16), [&[0; 8][..], &[2, 0, 0, 0], &[0; 4]].concat());
     let tokens = [0, 1].map(|seconds| token(seconds).expect("a token"));
     let size = 2 * 50 + 2;

@@ -61,7 +61,7 @@ fn patterns_of_windows_match_as_there() {
 }
 
 #[test]
-fn random_patterns_match_as_the_reference_says() {
+fn random_patterns_match_as_in_the_reference() {
     let mut random = SeededRandom::new(0x5eed_0d07);
     let mut pick = |from: &[u8], most: u64| -> Vec<u8> {
         let length = random.next_u64() % (most + 1);
