@@ -39,7 +39,7 @@ pub enum Answer {
     /// This.
     Now(Vec<u8>),
     /// What this gives, which may block.
-    Later(Box<dyn FnOnce() -> Vec<u8> + Send>),
+    Deferred(Box<dyn FnOnce() -> Vec<u8> + Send>),
 }
 
 /// Something that answers.
@@ -99,7 +99,7 @@ pub async fn datagrams(
         match attempted(&*service, &engine, message, origin) {
             Answer::Nothing => {}
             Answer::Now(answer) => drop(socket.send_to(&answer, from).await),
-            Answer::Later(job) => {
+            Answer::Deferred(job) => {
                 let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
                 let (socket, engine) = (Rc::clone(&socket), Arc::clone(&engine));
                 tokio::task::spawn_local(async move {
@@ -173,7 +173,7 @@ async fn serve(core: &SmallCore, accepted: Accepted, mut ending: Ending) -> io::
         let answer = match attempted(&*core.service, &core.engine, &record, origin) {
             Answer::Nothing => return Ok(()),
             Answer::Now(answer) => answer,
-            Answer::Later(job) => match pooled(&core.engine, job).await {
+            Answer::Deferred(job) => match pooled(&core.engine, job).await {
                 Some(answer) => answer,
                 None => return Ok(()),
             },

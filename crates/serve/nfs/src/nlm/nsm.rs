@@ -126,7 +126,7 @@ impl Answers for Datagrams {
             Ok(None) => Answer::Now(reply),
             Ok(Some(name)) => {
                 let nlm = Arc::clone(&self.0);
-                Answer::Later(Box::new(move || {
+                Answer::Deferred(Box::new(move || {
                     // Where it may block it does not fail.
                     let _ = nlm.restarted((origin.address, origin.port), &name, true);
                     reply

@@ -18,7 +18,7 @@ impl Answers for Echo {
         answer.push(u8::from(origin.connected));
         match message.first() {
             Some(b'x') => Answer::Nothing,
-            Some(b'b') => Answer::Later(Box::new(move || answer)),
+            Some(b'b') => Answer::Deferred(Box::new(move || answer)),
             _ => Answer::Now(answer),
         }
     }
