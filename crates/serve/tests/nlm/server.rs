@@ -113,7 +113,7 @@ pub struct Server {
 }
 
 /// Whether the client of an owner is gone: its locks are released then.
-fn is_gone((gone, asked, locks): &Way, owner: &Owner) -> bool {
+fn is_gone((gone, asked, locks): &ExpiryCheck, owner: &Owner) -> bool {
     asked.lock().unwrap().push(owner.clone());
     let gone = gone.load(Ordering::SeqCst);
     if gone {
@@ -123,7 +123,7 @@ fn is_gone((gone, asked, locks): &Way, owner: &Owner) -> bool {
 }
 
 /// Whether clients are gone, the owners that were checked, and the locks.
-type Way = (Arc<AtomicBool>, Arc<Mutex<Vec<Owner>>>, Arc<LockTable>);
+type ExpiryCheck = (Arc<AtomicBool>, Arc<Mutex<Vec<Owner>>>, Arc<LockTable>);
 
 impl Server {
     pub fn start(world: &World) -> Self {
@@ -157,7 +157,7 @@ impl Server {
             clock: clock.clone(),
             records,
             grace_until_ns: NS_PER_S + GRACE.as_nanos() as u64,
-            makes_way: Box::new(move |owner: &Owner| is_gone(&way, owner)),
+            evict_expired: Box::new(move |owner: &Owner| is_gone(&way, owner)),
             name: "server.example".into(),
             address: world.address,
             portmap_port: world.portmap,

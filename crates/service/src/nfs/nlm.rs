@@ -39,7 +39,7 @@ pub fn start(
         grace_until_ns: clock.monotonic_ns() + lease.as_secs() * NS_PER_S,
         clock,
         records: Arc::new(records),
-        makes_way: Box::new(move |owner| nfs4.makes_way(owner)),
+        evict_expired: Box::new(move |owner| nfs4.evict_expired(owner)),
         name: machine_name(),
         address: Some(parts.at.0).filter(|address| !address.is_unspecified()),
         portmap_port: PORTMAP_PORT,

@@ -289,7 +289,7 @@ fn after_session(answer: Result<&[u8], Unanswered>) -> (CbEnd, Phase) {
 /// not have got the reply of its OPEN yet.
 fn phase_after(results: &[Nfsstat4], at: usize) -> Phase {
     match results.get(at) {
-        Some(&Nfsstat4::OK) => Phase::Told,
+        Some(&Nfsstat4::OK) => Phase::Notified,
         _ => Phase::Unsent,
     }
 }

@@ -64,7 +64,7 @@ fn find(
             }
             let fs = &target.share.fs;
             match fs.lookup(run.cx(), &target.handle, name) {
-                Ok((entry, _)) => Ok(target.beside(entry.handle)),
+                Ok((entry, _)) => Ok(target.in_same_share(entry.handle)),
                 Err(failed) if failed.status == vfs::status::Status::NotDirectory => {
                     directory(run, target)?;
                     Err(failed.into())
@@ -110,7 +110,7 @@ fn parent(
             run.target(Nfsstat4::SERVERFAULT)?;
             directory(run, target)?;
             let entry = target.share.fs.lookup_parent(run.cx(), &target.handle)?;
-            Ok(target.beside(entry.handle))
+            Ok(target.in_same_share(entry.handle))
         }
     }
 }

@@ -44,8 +44,8 @@ impl Stateful {
 
     /// Expires the client of a lock that conflicts with another protocol, if its lease has expired;
     /// false if not.
-    pub fn makes_way(&self, owner: &Owner) -> bool {
-        self.state.makes_way(owner, self.now())
+    pub fn evict_expired(&self, owner: &Owner) -> bool {
+        self.state.evict_expired(owner, self.now())
     }
 
     /// The client of a 4.1 compound.
@@ -119,7 +119,7 @@ impl Stateful {
                 if let (Some(handle), Ok(FileHandleTarget::File(target))) =
                     (sequence.file, run.current())
                 {
-                    let place = target.beside(handle);
+                    let place = target.in_same_share(handle);
                     run.set_current(place);
                 }
                 return match result.get(..4).and_then(|word| word.try_into().ok()) {

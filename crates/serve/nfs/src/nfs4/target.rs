@@ -50,7 +50,7 @@ impl Target {
     }
 
     /// Another file of the same share.
-    pub fn beside(&self, handle: Handle) -> FileHandleTarget {
+    pub fn in_same_share(&self, handle: Handle) -> FileHandleTarget {
         FileHandleTarget::File(Self { share: Arc::clone(&self.share), handle })
     }
 }

@@ -159,7 +159,7 @@ impl Calls {
         loop {
             let knew = may_know.get();
             let Some((want, block)) = self.nlm.blocks.lock().granted(id) else { return };
-            match self.tell_granted(id, &want, &block, &may_know).await {
+            match self.send_granted(id, &want, &block, &may_know).await {
                 Ok(Nlm4Stat::DENIED_GRACE_PERIOD) => {}
                 // It waits no more, perhaps because it has heard before. If it gave up waiting, it
                 // will cancel.
@@ -177,7 +177,7 @@ impl Calls {
         }
     }
 
-    async fn tell_granted(
+    async fn send_granted(
         &self,
         id: u64,
         want: &BlockedRequest,
@@ -217,14 +217,14 @@ impl Calls {
     /// cluster has another one than its machine.
     async fn restarted(&self, address: IpAddr) {
         let mut patience = Backoff::new(NSM_NOTIFY_TIME_MAX);
-        while self.tell_restarted(address).await.is_err() {
+        while self.send_restarted(address).await.is_err() {
             if !patience.wait().await {
                 return;
             }
         }
     }
 
-    async fn tell_restarted(&self, address: IpAddr) -> io::Result<()> {
+    async fn send_restarted(&self, address: IpAddr) -> io::Result<()> {
         let (prog, vers) = (nsm::NSM_PROGRAM, nsm::NSM_V1);
         let local = self.nlm.address.filter(|ours| ours.is_ipv4() == address.is_ipv4());
         let peer = Peer { address, local, prog, vers };

@@ -136,7 +136,7 @@ impl Request<'_> {
                     if !self.may_block {
                         return Err(Refusal::WouldBlock);
                     }
-                    if !(self.nlm.makes_way)(&owner) {
+                    if !(self.nlm.evict_expired)(&owner) {
                         return Ok(());
                     }
                 }

@@ -70,7 +70,7 @@ pub struct Config {
     /// Until when (monotonic) they may reclaim.
     pub grace_until_ns: u64,
     /// Ends the client of an owner of another protocol if it has gone away; false if not.
-    pub makes_way: Box<dyn Fn(&Owner) -> bool + Send + Sync>,
+    pub evict_expired: Box<dyn Fn(&Owner) -> bool + Send + Sync>,
     /// The name of this machine, in addition to its addresses.
     pub name: String,
     /// The address of the service, if it is one of several of this machine: clients know it by that
@@ -92,7 +92,7 @@ pub struct Nlm {
     locks: Arc<LockTable>,
     clock: Arc<dyn Clock>,
     records: Arc<dyn ClientRecords>,
-    makes_way: Box<dyn Fn(&Owner) -> bool + Send + Sync>,
+    evict_expired: Box<dyn Fn(&Owner) -> bool + Send + Sync>,
     name: String,
     address: Option<IpAddr>,
     portmap_port: u16,
@@ -168,7 +168,7 @@ impl Nlm {
         let state = nsm::next_state(&*config.records, &known, config.clock.wall_ns());
         let addresses: BTreeSet<_> =
             known.iter().filter_map(hosts::recorded).map(|(address, _)| address).collect();
-        let Config { shares, locks, clock, records, makes_way, name, .. } = config;
+        let Config { shares, locks, clock, records, evict_expired, name, .. } = config;
         if !addresses.is_empty() {
             locks.begin_grace(Protocol::Nlm);
         }
@@ -177,7 +177,7 @@ impl Nlm {
             locks,
             clock,
             records,
-            makes_way,
+            evict_expired,
             name,
             address: config.address,
             portmap_port: config.portmap_port,

@@ -63,7 +63,7 @@ fn the_hosts_of_one_address_do_not_take_all_places() {
 }
 
 #[test]
-fn a_grant_is_for_who_waits_and_once() {
+fn a_grant_is_for_a_waiting_owner_and_once() {
     let (mut hosts, mut blocks) = (Hosts::default(), Blocks::default());
     let host = hosts.find_or_add(IpAddr::from([10, 0, 0, 1]), b"one").unwrap();
     let (handle, want) = (Handle::new(b"file").unwrap(), wanted(&host, 0));
@@ -85,7 +85,7 @@ fn a_grant_is_for_who_waits_and_once() {
 }
 
 #[test]
-fn hosts_are_told_apart_and_written_down() {
+fn hosts_are_distinguished_and_recorded() {
     let mut hosts = Hosts::default();
     let (here, there) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]));
     let one = hosts.find_or_add(here, b"one").unwrap();

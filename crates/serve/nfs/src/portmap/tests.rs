@@ -100,7 +100,7 @@ fn lists_are_for_connections_only() {
 }
 
 #[test]
-fn nobody_registers_or_calls_through() {
+fn no_client_registers_or_calls_through() {
     let map = map("10.0.0.1");
     let mapping = Mapping { prog: 1, vers: 1, prot: IPPROTO_TCP, port: 7 };
     for proc in [1, 2] {

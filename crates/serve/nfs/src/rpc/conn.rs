@@ -102,7 +102,7 @@ impl From<ReceiveError> for Ended {
 
 /// What a turn left behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum BatchOutcome {
     /// Every complete call was executed.
     Finished,
     /// The turn is used up; there is more.
@@ -206,11 +206,11 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted) {
 
 impl Conn {
     async fn run(&mut self) -> Result<(), Ended> {
-        let mut turn = Turn::Finished;
+        let mut turn = BatchOutcome::Finished;
         loop {
             match turn {
-                Turn::UsedUp => tokio::task::yield_now().await,
-                Turn::Finished | Turn::Stalled => {
+                BatchOutcome::UsedUp => tokio::task::yield_now().await,
+                BatchOutcome::Finished | BatchOutcome::Stalled => {
                     if self.closing && self.in_flight == 0 {
                         return Err(Ended::Drained);
                     }
@@ -221,7 +221,7 @@ impl Conn {
                         Event::Timer => self.check_receive_timeout()?,
                         Event::Completion | Event::Slot | Event::Budget => {}
                     }
-                    if turn == Turn::Stalled {
+                    if turn == BatchOutcome::Stalled {
                         self.timer = None;
                     }
                 }
@@ -263,14 +263,14 @@ impl Conn {
         !self.input.is_empty() || self.link.holds()
     }
 
-    fn may_read(&self, turn: Turn) -> bool {
-        turn == Turn::Finished && !self.closing && self.in_flight < CONNECTION_REQUESTS_MAX
+    fn may_read(&self, turn: BatchOutcome) -> bool {
+        turn == BatchOutcome::Finished && !self.closing && self.in_flight < CONNECTION_REQUESTS_MAX
     }
 
     /// Waits for data, completions, the end of the service, or a timeout.
-    async fn wait(&mut self, turn: Turn) -> Result<Event, Ended> {
+    async fn wait(&mut self, turn: BatchOutcome) -> Result<Event, Ended> {
         let read = self.may_read(turn) && !self.room.waits();
-        if turn == Turn::Stalled {
+        if turn == BatchOutcome::Stalled {
             self.core.note_backpressure();
             self.wait_for_room();
         } else if self.has_begun() && read && self.timer.is_none() {
@@ -383,9 +383,9 @@ impl Conn {
     }
 
     /// Executes the calls that are complete, as far as this turn and the budgets reach.
-    fn answer(&mut self) -> Result<Turn, Ended> {
+    fn answer(&mut self) -> Result<BatchOutcome, Ended> {
         if self.input.is_empty() {
-            return Ok(Turn::Finished);
+            return Ok(BatchOutcome::Finished);
         }
         if self.out.capacity() == 0 {
             self.out = self.core.buffers.take_reply();
@@ -396,17 +396,17 @@ impl Conn {
         let until = self.now_ns + TURN_TIME_MAX.as_nanos() as u64;
         for ops in 1.. {
             if self.in_flight >= CONNECTION_REQUESTS_MAX {
-                return Ok(Turn::Stalled);
+                return Ok(BatchOutcome::Stalled);
             }
             match self.input.next()? {
-                Next::Partial => return Ok(Turn::Finished),
+                Next::Partial => return Ok(BatchOutcome::Finished),
                 Next::Record => {
                     self.begun_ns = 0;
                     if !self.answer_one()? {
-                        return Ok(Turn::Stalled);
+                        return Ok(BatchOutcome::Stalled);
                     }
                     if self.securing {
-                        return Ok(Turn::Finished);
+                        return Ok(BatchOutcome::Finished);
                     }
                 }
             }
@@ -416,7 +416,7 @@ impl Conn {
                 break;
             }
         }
-        Ok(Turn::UsedUp)
+        Ok(BatchOutcome::UsedUp)
     }
 
     /// Executes the call that `input` stands at, or hands it over. False when there is no room to

@@ -26,13 +26,13 @@ impl State {
             (act(&mut channel), channel.flags())
         };
         if session.flags.swap(flags, Ordering::Relaxed) != flags {
-            self.tell_path(&session.client);
+            self.update_path_flag(&session.client);
         }
         done
     }
 
     /// Whether any session of the client has a back channel that works, if it wants one at all.
-    fn tell_path(&self, client: &Client) {
+    fn update_path_flag(&self, client: &Client) {
         let (mut asked, mut up) = (false, false);
         for session in self.sessions_of(client) {
             let channel = lock(&session.channel);

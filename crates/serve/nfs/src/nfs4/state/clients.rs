@@ -21,7 +21,7 @@ use super::lock;
 use super::memory::{Memory, MemoryPart};
 use super::owners::Sequence;
 use super::quota::{Quota, QuotaConflict};
-use super::stateids::Held;
+use super::stateids::ClientStates;
 
 /// One client.
 pub struct Client {
@@ -36,7 +36,7 @@ pub struct Client {
     /// Where it was made from, for its part of the limits: [`base::peer::network`].
     pub origin: IpAddr,
     /// What it holds.
-    pub held: OrderedMutex<Held>,
+    pub held: OrderedMutex<ClientStates>,
     /// Its sessions. Nothing else is locked under it: a recall looks at it with whatever locks its
     /// cause holds, of all protocols.
     pub sessions: Mutex<Vec<[u8; 16]>>,
@@ -270,7 +270,7 @@ impl Clients {
         let (records, names) = (&self.records, &self.names);
         self.quota.add(id, asked.origin, |id| is_unconfirmed(records, names, id));
         let memory = self.memory_of(asked.origin);
-        let held = Held::new(self.boot, self.next, Arc::clone(&memory));
+        let held = ClientStates::new(self.boot, self.next, Arc::clone(&memory));
         Ok(Arc::new(Client {
             id,
             name: name.clone(),

@@ -29,13 +29,13 @@ const OWNER: &[u8] = b"delegation";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// It is not recalled.
-    Held,
+    Granted,
     /// The client must be called.
     Unsent,
     /// The call waits for its slot, or for its reply.
     Sent,
     /// The client knows.
-    Told,
+    Notified,
     /// It was returned or revoked.
     Ended,
 }
@@ -318,7 +318,7 @@ impl State {
                 stateid,
                 kind,
                 granted_change: wanted.attr.change,
-                recall: Mutex::new((Phase::Held, 0)),
+                recall: Mutex::new((Phase::Granted, 0)),
                 attributes: Mutex::default(),
                 kept: Mutex::default(),
             })
@@ -348,7 +348,7 @@ impl State {
     pub fn recalled(&self, deleg: &Arc<Deleg>, now_ns: u64) {
         self.recalls.conflict(deleg.file).store(now_ns.max(1), Ordering::Relaxed);
         let mut recall = lock(&deleg.recall);
-        if recall.0 == Phase::Held {
+        if recall.0 == Phase::Granted {
             *recall = (Phase::Unsent, now_ns);
             drop(recall);
             lock(&self.recalls.under_way).push(Arc::clone(deleg));
@@ -406,7 +406,7 @@ impl State {
                     continue;
                 }
                 Phase::Unsent => call.push(Arc::clone(&deleg)),
-                Phase::Held | Phase::Sent | Phase::Told => {}
+                Phase::Granted | Phase::Sent | Phase::Notified => {}
             }
             keep.push(deleg);
         }

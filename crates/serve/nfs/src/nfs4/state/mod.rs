@@ -46,7 +46,7 @@ pub use opens::{LockRefused, Locking};
 pub use owners::{Sequence, SequenceDecision};
 pub use records::OnRecord;
 pub use sessions::{Session, SlotDecision, negotiate};
-pub use stateids::{Entry, Held, Open, What};
+pub use stateids::{ClientStates, Entry, Open, What};
 
 use clients::{Clients, LastCreate};
 use deleg::Recalls;

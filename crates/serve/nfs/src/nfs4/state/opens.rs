@@ -50,7 +50,7 @@ pub struct Locking {
 impl State {
     /// Removes the client with a conflicting lock if its lease has expired. False if the lease is
     /// valid, or the client is not one of NFSv4.
-    pub fn makes_way(&self, owner: &Owner, now_ns: u64) -> bool {
+    pub fn evict_expired(&self, owner: &Owner, now_ns: u64) -> bool {
         if owner.client.protocol != Protocol::Nfs4 {
             return false;
         }
@@ -90,7 +90,7 @@ impl State {
                     Err(_) => return Err(Nfsstat4::RESOURCE),
                 }
             };
-            if !self.makes_way(&in_the_way, now_ns) {
+            if !self.evict_expired(&in_the_way, now_ns) {
                 return Err(Nfsstat4::SHARE_DENIED);
             }
         }
@@ -296,12 +296,12 @@ impl State {
         &self,
         client: &Client,
         now_ns: u64,
-        mut attempt: impl FnMut(&mut super::Held) -> Result<Stateid4, LockRefused>,
+        mut attempt: impl FnMut(&mut super::ClientStates) -> Result<Stateid4, LockRefused>,
     ) -> Result<Stateid4, LockRefused> {
         for _ in 0..ENDED_MAX {
             let outcome = attempt(&mut client.held.lock());
             match outcome {
-                Err(LockRefused::Denied(held)) if self.makes_way(&held.owner, now_ns) => {}
+                Err(LockRefused::Denied(held)) if self.evict_expired(&held.owner, now_ns) => {}
                 other => return other,
             }
         }
@@ -312,7 +312,7 @@ impl State {
     pub fn lock_test(&self, key: FileKey, want: &Locking, now_ns: u64) -> Option<HeldRange> {
         for _ in 0..ENDED_MAX {
             let held = self.locks.test(key, &want.owner, want.range, want.kind)?;
-            if !self.makes_way(&held.owner, now_ns) {
+            if !self.evict_expired(&held.owner, now_ns) {
                 return Some(held);
             }
         }
@@ -390,7 +390,7 @@ impl State {
         for _ in 0..ENDED_MAX {
             match self.locks.io_denied(key, None, access) {
                 None => return Ok(()),
-                Some(owner) if self.makes_way(&owner, now_ns) => {}
+                Some(owner) if self.evict_expired(&owner, now_ns) => {}
                 Some(_) => break,
             }
         }

@@ -80,7 +80,7 @@ impl Entry {
 
 /// What a client holds.
 #[derive(Debug)]
-pub struct Held {
+pub struct ClientStates {
     memory: MemoryUse,
     prefix: (u32, u32),
     next: u32,
@@ -124,7 +124,7 @@ pub fn parts(stateid: &Stateid4) -> (u32, u32, u32) {
     (word([a, b, c, d]), word([e, f, g, h]), word([i, j, k, l]))
 }
 
-impl Held {
+impl ClientStates {
     /// Nothing held, by this client since this start.
     pub fn new(boot: u32, client: u32, memory: Arc<MemoryPart>) -> Self {
         Self {

@@ -184,7 +184,7 @@ fn exchange_id_in_its_nine_cases() {
 }
 
 #[test]
-fn a_session_id_tells_nothing_of_the_next_one() {
+fn a_session_id_reveals_nothing_of_the_next_one() {
     let state = state();
     let (client, first) = client41(&state, b"a", 0);
     let second = state.create_session(&new_session(client.id, 2), 0, 0).unwrap().sessionid;
@@ -212,7 +212,7 @@ fn create_session_again_gets_the_first_result_and_other_numbers_are_misordered()
 
 /// The result has the session's id, which is all that it takes to use the session.
 #[test]
-fn create_session_is_repeated_to_who_made_it_alone() {
+fn create_session_is_repeated_to_its_client_only() {
     let state = state();
     let by = |principal, host: u8| By { principal, address: [192, 0, 2, host].into() };
     let (client, _) = state.exchange_id(b"c", [1; 8], false, by(0, 1), 0).unwrap();
@@ -226,7 +226,7 @@ fn create_session_is_repeated_to_who_made_it_alone() {
 }
 
 #[test]
-fn clients_with_sessions_and_without_do_not_pass_for_one_another() {
+fn clients_with_sessions_and_without_are_not_confused() {
     let state = state();
     let stale = Some(Nfsstat4::STALE_CLIENTID);
     let (newer, _) = client41(&state, b"c", 0);
@@ -247,7 +247,7 @@ fn clients_with_sessions_and_without_do_not_pass_for_one_another() {
 }
 
 #[test]
-fn a_session_is_destroyed_when_nothing_but_that_is_under_way() {
+fn a_session_is_destroyed_when_no_other_request_is_in_progress() {
     let state = state();
     let (_, id) = client41(&state, b"c", 0);
     let session = state.session(&id).unwrap();
@@ -438,7 +438,7 @@ fn a_close_costs_what_ends_with_it() {
 }
 
 #[test]
-fn a_lapsed_client_keeps_what_it_holds_until_somebody_needs_it() {
+fn a_lapsed_client_retains_its_state_until_another_client_needs_it() {
     let state = state();
     let (one, _) = client41(&state, b"1", 0);
     let deny = Share { access: 1, deny: 2 };
@@ -465,7 +465,7 @@ fn a_lapsed_client_keeps_what_it_holds_until_somebody_needs_it() {
 // --- grace ------------------------------------------------------------------------------------
 
 #[test]
-fn grace_admits_who_was_known_once_and_ends_with_the_last() {
+fn grace_admits_each_recorded_client_once_and_ends_with_the_last() {
     let state = state_after(vec![known_as(true, b"known", 0)]);
     let join = |name: &[u8]| {
         let (client, _) = state.exchange_id(name, [1; 8], false, 0, 0).unwrap();

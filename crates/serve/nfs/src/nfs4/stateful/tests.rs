@@ -293,7 +293,7 @@ fn a_40_client_opens_writes_locks_and_closes_and_each_may_be_repeated() {
 
 /// A Linux client gives the name of a lock owner that got nothing to the next process.
 #[test]
-fn a_lock_owner_that_was_refused_may_begin_anew() {
+fn a_lock_owner_that_was_refused_may_begin_again() {
     let world = World::new(Vec::new());
     let (one, two) = (world.client40(b"a"), world.client40(b"b"));
     let (first, second) = (open_confirmed(&world, one), open_confirmed(&world, two));
@@ -348,7 +348,7 @@ fn deny_modes_and_locks_exclude_another_client_until_it_has_lapsed() {
 }
 
 #[test]
-fn who_may_not_read_a_file_is_not_told_of_its_locks() {
+fn without_permission_to_read_a_file_its_locks_are_not_reported() {
     let mut world = World::new(Vec::new());
     let one = world.client40(b"a");
     let stateid = open_confirmed(&world, one);
@@ -433,7 +433,7 @@ fn a_41_compound_uses_the_current_stateid_and_is_repeated_from_its_slot() {
 
 /// A Linux client that reclaims has no handle to confirm with.
 #[test]
-fn who_reclaims_is_not_asked_to_confirm() {
+fn a_reclaim_needs_no_confirmation() {
     let world = World::new(vec![Identity { name: (false, b"before".to_vec()), principal: 0 }]);
     let shares = world.nfs.shares.load();
     let fs = &shares.iter().next().expect("the share").fs;

@@ -70,7 +70,7 @@ fn where_only_reading_is_granted_nothing_changes() {
 }
 
 #[test]
-fn whoever_is_squashed_acts_as_nobody() {
+fn squashed_clients_are_anonymous() {
     let owner_of_new = |rules| {
         let world = with(rules);
         set(&world, "*(rw,no_root_squash)");
@@ -88,7 +88,7 @@ fn whoever_is_squashed_acts_as_nobody() {
 }
 
 #[test]
-fn a_share_that_asks_for_tls_says_so_to_whom_comes_without() {
+fn a_share_that_requires_tls_reports_it_to_clients_without() {
     let mut world = with("*(rw,xprtsec=tls)");
     let handle = handle_of_share(&world);
     let ops = [ArgOp::Putfh(PutfhArgs4 { object: Fh4(&handle) }), getattr(&[attr4::SIZE])];

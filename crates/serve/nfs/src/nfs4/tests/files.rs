@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn attributes_are_told() {
+fn attributes_are_returned() {
     let world = World::new(&["a"]);
     world.file(b"f", b"hello");
     let want = [
@@ -51,7 +51,7 @@ fn every_supported_attribute_has_a_value() {
 }
 
 #[test]
-fn attributes_that_can_only_be_set_are_not_told() {
+fn attributes_that_can_only_be_set_are_not_returned() {
     let world = World::new(&["a"]);
     let answer = world.at_share(&[getattr(&[attr4::TIME_MODIFY_SET])]);
     assert_eq!(answer.status, Nfsstat4::INVAL);
@@ -139,7 +139,7 @@ fn data_is_read_and_written() {
 }
 
 #[test]
-fn read_plus_tells_data_and_the_end() {
+fn read_plus_returns_data_and_the_end() {
     let world = World::new(&["a"]);
     world.file(b"f", b"hello");
     let plus = |offset| {
@@ -155,7 +155,7 @@ fn read_plus_tells_data_and_the_end() {
 }
 
 #[test]
-fn listings_go_on_where_they_stopped() {
+fn listings_continue_where_they_stopped() {
     let world = World::new(&["a"]);
     let names: Vec<String> = (0..30).map(|i| format!("name-{i:02}")).collect();
     names.iter().for_each(|name| world.file(name.as_bytes(), b""));

@@ -23,7 +23,7 @@ fn chown(owner: &'static [u8], group: &'static [u8]) -> ArgOp<'static> {
 }
 
 #[test]
-fn a_file_is_given_to_a_name_and_told_by_it() {
+fn a_file_is_assigned_to_a_name_and_shown_with_it() {
     let world = world();
     let told = getattr(&[attr4::OWNER, attr4::OWNER_GROUP]);
     for (set, seen) in [

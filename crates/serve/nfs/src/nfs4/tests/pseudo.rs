@@ -87,7 +87,7 @@ fn the_saved_handle_is_restored() {
 }
 
 #[test]
-fn security_is_told() {
+fn security_is_returned() {
     let world = World::new(&["a"]);
     let secinfo = ArgOp::Secinfo(SecinfoArgs4 { name: Component4(b"export") });
     let answer = world.run(0, &[ArgOp::Putrootfh(()), secinfo.clone()]);

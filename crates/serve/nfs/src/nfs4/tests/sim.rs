@@ -20,7 +20,7 @@ use base::limits::NFS4_COURTESY;
 
 use dice::Dice;
 use host::{Host, Post};
-use model::{Model, Seen, Verdict};
+use model::{Model, Observation, Verdict};
 use server::{LEASE_NS, Server};
 use wire::{Reply, Request};
 
@@ -176,7 +176,7 @@ impl Sim {
         self.note(Event::Done(request.clone(), reply));
         let clients = self.server.clients();
         // The client that a confirmation is about is the one it names.
-        self.model.observe(&Seen {
+        self.model.observe(&Observation {
             request: &request,
             reply,
             bytes: &bytes,
@@ -201,7 +201,7 @@ impl Sim {
         }
     }
 
-    fn tell(&self) {
+    fn print_events(&self) {
         static ONE_BY_ONE: Mutex<()> = Mutex::new(());
         let _alone = ONE_BY_ONE.lock();
         for (now, event) in &self.events {
@@ -215,7 +215,7 @@ impl Sim {
                     r.slot.map(|s| (s.slotid, s.sequenceid)),
                     r.what,
                     reply.status,
-                    reply.told
+                    reply.content
                 ),
                 Event::Received(host, number) => {
                     println!("{at:8} ms  host {host} has the reply to {number}");
@@ -236,7 +236,7 @@ fn run(seed: u64) -> Verdict {
     let mut sim = Sim::new(seed);
     for step in 0..STEPS {
         if let Err(what) = sim.step() {
-            sim.tell();
+            sim.print_events();
             return Err(format!("seed {seed}, step {step}: {what}"));
         }
     }

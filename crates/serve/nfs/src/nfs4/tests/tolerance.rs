@@ -14,7 +14,7 @@ impl Encode for Attribute1000 {
 }
 
 #[test]
-fn getattr_passes_over_attributes_that_nobody_knows() {
+fn getattr_passes_over_unknown_attributes() {
     let world = World::new(&["one"]);
     let mut message = Vec::new();
     let mut w = Writer::new(&mut message);
@@ -27,7 +27,7 @@ fn getattr_passes_over_attributes_that_nobody_knows() {
 }
 
 #[test]
-fn rights_that_mean_nothing_for_a_kind_of_file_are_neither_granted_nor_denied() {
+fn rights_without_effect_for_a_kind_of_file_are_neither_granted_nor_denied() {
     let world = World::new(&["one"]);
     world.file(b"f", b"data");
     let ask = || ArgOp::Access(AccessArgs4 { access: 0x3f });

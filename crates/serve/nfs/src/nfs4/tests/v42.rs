@@ -108,7 +108,7 @@ fn holes_are_made_and_found() {
 }
 
 #[test]
-fn read_plus_tells_holes_from_data() {
+fn read_plus_distinguishes_holes_from_data() {
     let world = World::new(&["a"]);
     world.file(b"f", &[1; 49152]);
     for offset in [0, 32768] {

@@ -79,7 +79,7 @@ impl Sim {
     }
 
     /// A call to a host, as the service makes it.
-    fn tell(&mut self, at: usize) {
+    fn call_host(&mut self, at: usize) {
         let (id, knew) = self.grants.swap_remove(at);
         let Some((n, request)) = self.world.granted(id) else { return };
         match self.random.below(4) {
@@ -156,7 +156,7 @@ impl Sim {
             (11, ..) if self.once_in(4) => self.time_goes_by(),
             _ if !self.grants.is_empty() => {
                 let at = self.random.below(self.grants.len() as u64) as usize;
-                self.tell(at);
+                self.call_host(at);
             }
             _ => {}
         }
@@ -229,7 +229,7 @@ fn asked(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn nobody_believes_to_hold_what_another_holds() {
+fn no_client_believes_to_hold_what_another_holds() {
     match asked("PLIMSOLL_SIM_SEED") {
         Some(seed) => run(seed),
         None => (0..asked("PLIMSOLL_SIM_SEEDS").unwrap_or(SEEDS)).for_each(run),

@@ -9,7 +9,7 @@ use super::*;
 const CALL: BackCall<'static> =
     BackCall { program: 7, version: 1, procedure: 2, cred: Auth::None, args: b"args" };
 
-type Heard = Result<Vec<u8>, Unanswered>;
+type CallResult = Result<Vec<u8>, Unanswered>;
 
 fn back() -> (Arc<Back>, Arc<CompletionQueue<Completion>>) {
     let queue = Arc::<CompletionQueue<Completion>>::default();
@@ -17,7 +17,7 @@ fn back() -> (Arc<Back>, Arc<CompletionQueue<Completion>>) {
 }
 
 /// Makes a call; returns where its reply arrives.
-fn call(back: &Back) -> mpsc::Receiver<Heard> {
+fn call(back: &Back) -> mpsc::Receiver<CallResult> {
     let (said, heard) = mpsc::channel();
     let then = move |answer: Result<&[u8], Unanswered>| {
         said.send(answer.map(<[u8]>::to_vec)).expect("somebody listens");

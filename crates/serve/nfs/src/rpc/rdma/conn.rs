@@ -269,7 +269,7 @@ impl Conn {
             match event {
                 Event::Left(ends) => ended += ends,
                 Event::Received(region, bytes) => self.received(region, bytes, arrived_ns)?,
-                Event::Whole(call) => {
+                Event::Complete(call) => {
                     if !call.has_its_number() {
                         return Err(Ended::Malformed);
                     }

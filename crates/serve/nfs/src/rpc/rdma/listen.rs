@@ -44,16 +44,16 @@ fn listen(config: &RdmaConfig) -> Option<Box<dyn Listener>> {
             Some(listener)
         }
         Err(why) => {
-            config.stats.set_problem(Some(told(&why)));
+            config.stats.set_problem(Some(with_sources(&why)));
             None
         }
     }
 }
 
 /// An error with its sources, in one sentence.
-fn told(error: &dyn std::error::Error) -> String {
+fn with_sources(error: &dyn std::error::Error) -> String {
     match error.source() {
-        Some(source) => format!("{error}: {}", told(source)),
+        Some(source) => format!("{error}: {}", with_sources(source)),
         None => error.to_string(),
     }
 }

@@ -36,7 +36,7 @@ pub(super) enum Event {
     /// A message has arrived, with its length in bytes.
     Received(Region, usize),
     /// A call is whole.
-    Whole(Arrived),
+    Complete(Arrived),
     /// A message has left, with all data of the reply: the number of operations that end with it.
     /// Messages leave in the order in which they were sent.
     Left(usize),
@@ -249,7 +249,7 @@ impl Device {
         region.release()
     }
 
-    /// Reads what is missing of a call, which is then an [`Event::Whole`]; the connection holds
+    /// Reads what is missing of a call, which is then an [`Event::Complete`]; the connection holds
     /// `others` in addition to what is registered. It comes back with the limit that has no room
     /// for it now.
     ///
@@ -396,7 +396,7 @@ impl Device {
                     let at = 0..region.len();
                     let (unread, received, begun) = (None, false, None);
                     let whole = Arrived { open, region, at, unread, received, begun, arrived_ns };
-                    events.push(Event::Whole(whole));
+                    events.push(Event::Complete(whole));
                 }
             }
         }

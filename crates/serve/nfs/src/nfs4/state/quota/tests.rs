@@ -28,7 +28,7 @@ fn an_origin_has_its_part_and_no_more() {
 }
 
 #[test]
-fn when_all_are_taken_the_oldest_unconfirmed_one_goes_whosever_it_is() {
+fn when_all_are_used_the_oldest_unconfirmed_one_of_any_address_is_evicted() {
     let mut quota = Quota::new(4, 3);
     for id in 0..4 {
         quota.add(id, host(id as u8 % 2), |_| true);

@@ -32,7 +32,7 @@ fn a_client_is_shown_with_where_it_speaks_from() {
 }
 
 #[test]
-fn who_has_lapsed_is_counted_apart() {
+fn lapsed_clients_are_counted_separately() {
     let state = state();
     client40(&state, b"gone", 0);
     client41(&state, b"there", LEASE);

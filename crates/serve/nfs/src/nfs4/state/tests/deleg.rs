@@ -97,7 +97,7 @@ fn flags(state: &State, session: &Session) -> u32 {
 }
 
 #[test]
-fn a_conflict_recalls_and_goes_on_after_the_return() {
+fn a_conflict_recalls_and_continues_after_the_return() {
     for minor in [0, 1] {
         let (state, called) = state_with_caller();
         let holder = match minor {
@@ -137,7 +137,7 @@ fn its_own_opens_are_not_in_the_way() {
 }
 
 #[test]
-fn none_is_granted_to_who_cannot_be_called_or_where_others_write() {
+fn none_is_granted_without_a_back_channel_or_where_others_write() {
     let (state, _) = state_with_caller();
     let (silent, _) = client41(&state, b"silent", 0);
     assert_eq!(delegate(&state, &silent, 0), Err(why_no_delegation4::RESOURCE));
@@ -167,7 +167,7 @@ fn after_a_conflict_the_file_is_left_alone_for_a_while() {
 }
 
 #[test]
-fn who_does_not_answer_loses_it_after_a_lease_and_is_told() {
+fn a_client_without_a_reply_loses_it_after_a_lease_and_is_notified() {
     let (state, called) = state_with_caller();
     let (holder, session, _back) = callable(&state, b"holder", 0);
     let other = client41(&state, b"other", 0).0;
@@ -175,7 +175,7 @@ fn who_does_not_answer_loses_it_after_a_lease_and_is_told() {
     assert_eq!(open_write(&state, &other, SECOND), Err(Nfsstat4::DELAY));
     let deleg = Arc::clone(&lock(&called.0)[0]);
     state.recalled(&deleg, SECOND);
-    deleg.set_phase(Phase::Told);
+    deleg.set_phase(Phase::Notified);
     holder.renew(LEASE);
     assert!(state.look_at_recalls(SECOND + LEASE).is_empty());
     assert_eq!(state.test_stateid(&holder, &id), Nfsstat4::OK, "its time is not over");
@@ -237,7 +237,7 @@ fn a_held_delegation_is_not_freed_and_keeps_its_client() {
 }
 
 #[test]
-fn a_lost_back_channel_is_told_until_another_is_bound() {
+fn a_lost_back_channel_is_reported_until_another_is_bound() {
     let (state, _) = state_with_caller();
     let (holder, session, back) = callable(&state, b"holder", 0);
     let (asked_none, plain) = client41(&state, b"plain", 0);
@@ -260,7 +260,7 @@ fn a_lost_back_channel_is_told_until_another_is_bound() {
 }
 
 #[test]
-fn slots_go_in_step_and_a_silent_client_is_told() {
+fn slots_go_in_step_and_a_silent_client_is_notified() {
     let (state, _) = state_with_caller();
     let (holder, session, _back) = callable(&state, b"holder", 0);
     delegate(&state, &holder, 0).unwrap();

@@ -94,7 +94,7 @@ impl Sim {
         }
         for deleg in std::mem::take(&mut *lock(&self.calls)) {
             self.state.recalled(&deleg, self.now);
-            deleg.set_phase(if self.dice.roll(2) == 0 { Phase::Told } else { Phase::Unsent });
+            deleg.set_phase(if self.dice.roll(2) == 0 { Phase::Notified } else { Phase::Unsent });
         }
     }
 
@@ -107,7 +107,7 @@ impl Sim {
         }
         self.state.sweep(self.now);
         for deleg in self.state.look_at_recalls(self.now) {
-            deleg.set_phase(Phase::Told);
+            deleg.set_phase(Phase::Notified);
         }
     }
 
@@ -157,7 +157,7 @@ impl Sim {
 }
 
 #[test]
-fn nobody_writes_what_another_may_trust() {
+fn no_client_writes_what_another_may_trust() {
     let (mut granted, mut revoked) = (0, 0);
     for seed in 0..SEEDS {
         let mut sim = Sim::new(seed);

@@ -43,7 +43,7 @@ fn size_and_mode(world: &World) -> (Option<u64>, Option<u32>) {
 }
 
 #[test]
-fn an_unchecked_open_of_a_file_that_is_there_sets_nothing_but_an_empty_size() {
+fn an_unchecked_open_of_an_existing_file_sets_nothing_but_an_empty_size() {
     let world = World::new(Vec::new());
     let id = world.client40(b"a");
     let both = (share4::ACCESS_BOTH, 0);
@@ -104,7 +104,7 @@ fn a_lock_owner_of_another_client_is_refused_in_40() {
 
 /// What a local program may do with a descriptor, a client may do with its open.
 #[test]
-fn a_file_that_is_removed_is_there_for_who_has_it_open() {
+fn a_removed_file_stays_available_to_its_opens() {
     let world = World::new(Vec::new());
     let id = world.client40(b"a");
     let stateid = open_confirmed(&world, id);
@@ -217,7 +217,7 @@ fn a_file_of_a_read_only_share_is_not_opened_for_writing() {
 
 /// A client reads a program to run it, and only its own kernel knows why it reads (RFC 1813 §4.4).
 #[test]
-fn who_may_execute_a_file_may_open_and_read_it() {
+fn execute_permission_allows_to_open_and_read_a_file() {
     let mut world = World::new(Vec::new());
     for (seqid, mode, expected) in [(1, 0o711, Nfsstat4::OK), (5, 0o600, Nfsstat4::ACCESS)] {
         world.cred = Cred::root();

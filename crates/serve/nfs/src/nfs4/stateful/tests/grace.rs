@@ -147,7 +147,7 @@ fn remove(target: &'static [u8]) -> ArgOp<'static> {
 
 /// Operations that are refused to all clients: they need no state, and may conflict with a client's
 /// state.
-fn for_nobody(minor: u32) -> Vec<Case> {
+fn refused_to_all(minor: u32) -> Vec<Case> {
     let (none, bypass) = (Stateid4::ANONYMOUS, Stateid4::BYPASS);
     let sized = set(none, &Attrs4 { size: Some(3), ..Attrs4::default() });
     let mut cases: Vec<Case> = vec![
@@ -196,7 +196,7 @@ fn for_nobody(minor: u32) -> Vec<Case> {
 }
 
 /// Operations that conflict with no state.
-fn for_everybody() -> Vec<Case> {
+fn allowed_to_all() -> Vec<Case> {
     let create = |objname| {
         let objtype = Createtype4::Other(Ftype4::DIR);
         ArgOp::Create(CreateArgs4 { objtype, objname: name(objname), createattrs: Fattr4::NONE })
@@ -259,16 +259,16 @@ fn what_needs_no_state_waits_and_what_takes_none_does_not() {
         let (world, keeper) = restarted();
         let mut stranger = Caller::new(&world, minor, b"stranger");
         stranger.complete();
-        for (what, ops) in for_nobody(minor) {
+        for (what, ops) in refused_to_all(minor) {
             assert_eq!(stranger.at_root(&ops).0, Nfsstat4::GRACE, "4.{minor}: {what}");
         }
-        for (what, ops) in for_everybody() {
+        for (what, ops) in allowed_to_all() {
             let missing = what.ends_with("not there");
             let expected = if missing { Nfsstat4::NOENT } else { Nfsstat4::OK };
             assert_eq!(stranger.at_root(&ops).0, expected, "4.{minor}: {what}");
         }
         end_of_grace(&world, &keeper);
-        for (what, ops) in for_nobody(minor) {
+        for (what, ops) in refused_to_all(minor) {
             // Files in memory share no blocks.
             let expected = if what == "CLONE" { Nfsstat4::NOTSUPP } else { Nfsstat4::OK };
             assert_eq!(stranger.at_root(&ops).0, expected, "4.{minor}, later: {what}");
@@ -277,7 +277,7 @@ fn what_needs_no_state_waits_and_what_takes_none_does_not() {
 }
 
 #[test]
-fn opens_and_locks_are_for_those_who_had_them() {
+fn opens_and_locks_are_for_their_former_owners() {
     for minor in MINORS {
         let (world, keeper) = restarted();
         let mut stranger = Caller::new(&world, minor, b"stranger");
@@ -357,7 +357,7 @@ fn while_hosts_of_nfsv3_reclaim_locks_nothing_is_given_out_either() {
         end_of_grace(&world, &keeper);
         let mut stranger = Caller::new(&world, minor, b"stranger");
         stranger.complete();
-        for (what, ops) in for_nobody(minor) {
+        for (what, ops) in refused_to_all(minor) {
             assert_eq!(stranger.at_root(&ops).0, Nfsstat4::GRACE, "4.{minor}: {what}");
         }
         let by_name = stranger.open(BY_NAME);

@@ -171,7 +171,7 @@ fn nothing_is_written_on_a_connections_thread() {
 }
 
 #[test]
-fn the_grace_period_goes_on_until_its_end_is_on_disk() {
+fn the_grace_period_continues_until_its_end_is_on_disk() {
     let known = Identity { name: (false, b"before".to_vec()), principal: 0 };
     let (world, records, keeper) = world(vec![known]);
     let id = world.client40(b"a");
@@ -187,7 +187,7 @@ fn the_grace_period_goes_on_until_its_end_is_on_disk() {
 }
 
 #[test]
-fn nobody_reclaims_in_the_name_of_another() {
+fn no_client_reclaims_in_the_name_of_another() {
     let known = Identity { name: (false, b"a".to_vec()), principal: 0 };
     // With the right name it comes as far as to the file, which is none but a directory.
     for (uid, expected) in [(7, Nfsstat4::NO_GRACE), (0, Nfsstat4::ISDIR)] {

@@ -121,7 +121,7 @@ fn close(open_stateid: Stateid4) -> ArgOp<'static> {
 }
 
 /// All that a program does with an open file, after it was removed; then nothing of it is left.
-fn goes_on(scene: &mut Scene, by: By) {
+fn use_after_removal(scene: &mut Scene, by: By) {
     let (stateid, putfh) = scene.open(b"f");
     let ops = [putfh.clone(), write(stateid), lock_new(0, stateid, 0)];
     assert_eq!(scene.run(&ops).0, Nfsstat4::OK);
@@ -154,11 +154,11 @@ fn goes_on(scene: &mut Scene, by: By) {
 }
 
 #[test]
-fn an_open_file_that_is_removed_goes_on_being_used() {
+fn an_open_file_that_is_removed_stays_usable() {
     for (base, name) in [(std::env::temp_dir(), "disk"), ("/dev/shm".into(), "memory")] {
         let mut scene = Scene::new(&base, name, None);
         for by in [By::Client, By::Replacing, By::Program] {
-            goes_on(&mut scene, by);
+            use_after_removal(&mut scene, by);
         }
     }
 }

@@ -10,7 +10,9 @@ use wire::nfs4::{Nfsstat4, SequenceArgs4, Stateid4};
 use super::dice::Dice;
 use super::model::{Model, Verdict, is_counted};
 use super::server::{FILES, LEASE_NS};
-use super::wire::{BYTES, By, Bytes, Handles, Reply, Request, Sender, Span, Told, What, message};
+use super::wire::{
+    BYTES, By, Bytes, Handles, Reply, ReplyContent, Request, Sender, Span, What, message,
+};
 
 /// One lane for what concerns the client itself, and one for each of its owners. From 4.1 on each
 /// has its slot. In each there is one request at a time.
@@ -262,7 +264,7 @@ impl Host {
                 if post.now - self.spoke < LEASE_NS / 4 {
                     return;
                 }
-                if has_sessions { What::Alone } else { What::Renew }
+                if has_sessions { What::SequenceOnly } else { What::Renew }
             }
         };
         self.send(lane, what, post);
@@ -418,15 +420,15 @@ impl Host {
     }
 
     fn succeeded(&mut self, request: &Request, reply: &Reply) -> Verdict {
-        match (&request.what, reply.told) {
-            (What::SetClientId, Told::Client(id, confirm)) => {
+        match (&request.what, reply.content) {
+            (What::SetClientId, ReplyContent::Client(id, confirm)) => {
                 (self.clientid, self.phase) = (id, Phase::Confirm(confirm));
             }
-            (What::ExchangeId, Told::Exchanged { clientid, sequence, .. }) => {
+            (What::ExchangeId, ReplyContent::Exchanged { clientid, sequence, .. }) => {
                 (self.clientid, self.phase) = (clientid, Phase::Create(sequence));
             }
             (What::Confirm(_), _) => self.phase = Phase::Reclaim,
-            (What::CreateSession(_), Told::Session(session)) => {
+            (What::CreateSession(_), ReplyContent::Session(session)) => {
                 self.session = session;
                 self.lanes.iter_mut().for_each(|lane| lane.sequence = 0);
                 self.phase = Phase::Reclaim;
@@ -434,7 +436,7 @@ impl Host {
             (What::Complete, _) => self.phase = Phase::Ready,
             (What::DestroySession, _) => self.phase = Phase::Left,
             (What::DestroyClient, _) => self.phase = Phase::New,
-            (What::Open { file, owner, share, .. }, Told::Opened(id, confirm)) => {
+            (What::Open { file, owner, share, .. }, ReplyContent::Opened(id, confirm)) => {
                 let fresh = Belief {
                     share: *share,
                     bytes: [0; BYTES],
@@ -450,17 +452,17 @@ impl Host {
                     self.confirmed.insert(*owner);
                 }
             }
-            (What::OpenConfirm { file, owner, .. }, Told::State(id)) => {
+            (What::OpenConfirm { file, owner, .. }, ReplyContent::State(id)) => {
                 self.confirmed.insert(*owner);
                 self.believe(*file, *owner)?.open = id;
             }
-            (What::Downgrade { file, owner, to, .. }, Told::State(id)) => {
+            (What::Downgrade { file, owner, to, .. }, ReplyContent::State(id)) => {
                 let belief = self.believe(*file, *owner)?;
                 (belief.share, belief.open) = (*to, id);
                 belief.opened.retain(|share| to.covers(*share));
             }
             (What::Close { file, owner, .. }, _) => self.forget(|at| at == &(*file, *owner)),
-            (What::Lock { file, owner, span, kind, reclaim, .. }, Told::State(id)) => {
+            (What::Lock { file, owner, span, kind, reclaim, .. }, ReplyContent::State(id)) => {
                 let belief = self.believe(*file, *owner)?;
                 belief.lock = Some(id);
                 span.set(&mut belief.bytes, if *kind == Kind::Read { 1 } else { 2 });
@@ -468,7 +470,7 @@ impl Host {
                     span.set(bytes, 0);
                 }
             }
-            (What::Unlock { file, owner, span, .. }, Told::State(id)) => {
+            (What::Unlock { file, owner, span, .. }, ReplyContent::State(id)) => {
                 let belief = self.believe(*file, *owner)?;
                 belief.lock = Some(id);
                 span.set(&mut belief.bytes, 0);

@@ -7,7 +7,7 @@ use vfs::locks::{Kind, Share};
 use wire::nfs4::{Nfsstat4, Stateid4};
 
 use super::server::{LEASE_NS, Table};
-use super::wire::{BYTES, By, Bytes, Reply, Request, Span, Told, What};
+use super::wire::{BYTES, By, Bytes, Reply, ReplyContent, Request, Span, What};
 
 /// What an owner has of a file.
 type Hold = (Share, Bytes);
@@ -36,7 +36,7 @@ struct Before {
 }
 
 /// A stateid that works.
-struct Live {
+struct StateidEntry {
     clientid: u64,
     at: (usize, u32),
     is_lock: bool,
@@ -44,7 +44,7 @@ struct Live {
 }
 
 /// One request that the server has done.
-pub struct Seen<'a> {
+pub struct Observation<'a> {
     pub request: &'a Request,
     pub reply: Reply,
     pub bytes: &'a [u8],
@@ -57,7 +57,7 @@ pub struct Seen<'a> {
 #[derive(Default)]
 pub struct Model {
     clients: HashMap<u64, Holder>,
-    states: HashMap<[u8; 12], Live>,
+    states: HashMap<[u8; 12], StateidEntry>,
     before: HashMap<usize, Before>,
     grace_until: u64,
     /// The grace period has been ended for certain: until then it may be longer.
@@ -137,14 +137,14 @@ impl Model {
     }
 
     /// Looks at a request that was done and at its reply.
-    pub fn observe(&mut self, seen: &Seen<'_>) -> Verdict {
+    pub fn observe(&mut self, seen: &Observation<'_>) -> Verdict {
         self.deaths(seen)?;
         self.hear(seen);
         let known = self.clients.contains_key(&seen.request.clientid);
         let first = self.replies.get(&seen.request.number);
         let same = first.map(|first| first == seen.bytes);
         match same {
-            Some(same) if !self.is_anew(seen) => self.repeated(seen, same, known)?,
+            Some(same) if !self.may_start_again(seen) => self.repeated(seen, same, known)?,
             _ => {
                 self.replies.insert(seen.request.number, seen.bytes.to_vec());
                 let counts = match seen.request.slot {
@@ -165,7 +165,7 @@ impl Model {
     }
 
     /// An unconfirmed owner of 4.0 may start again, even by an old request.
-    fn is_anew(&self, seen: &Seen<'_>) -> bool {
+    fn may_start_again(&self, seen: &Observation<'_>) -> bool {
         let What::Open { owner, .. } = seen.request.what else { return false };
         let confirmed =
             self.clients.get(&seen.request.clientid).is_some_and(|c| c.confirmed.contains(&owner));
@@ -177,7 +177,7 @@ impl Model {
         !all.is_empty() && all.iter().all(|at| self.last.get(at) == Some(&request.number))
     }
 
-    fn repeated(&self, seen: &Seen<'_>, same: bool, known: bool) -> Verdict {
+    fn repeated(&self, seen: &Observation<'_>, same: bool, known: bool) -> Verdict {
         must!(seen.before == seen.after || seen.request.what.ends_others(), "done twice");
         let sequenced = !sequences(seen.request).is_empty();
         let is_last = self.is_last(seen.request);
@@ -199,7 +199,7 @@ impl Model {
     }
 
     /// Clients that are gone must have had to go.
-    fn deaths(&mut self, seen: &Seen<'_>) -> Verdict {
+    fn deaths(&mut self, seen: &Observation<'_>) -> Verdict {
         let gone: Vec<u64> =
             self.clients.keys().filter(|id| !seen.clients.contains(id)).copied().collect();
         let ok = seen.reply.status.is_ok();
@@ -231,7 +231,7 @@ impl Model {
         Ok(())
     }
 
-    fn hear(&mut self, seen: &Seen<'_>) {
+    fn hear(&mut self, seen: &Observation<'_>) {
         let Some(client) = self.clients.get_mut(&seen.request.clientid) else { return };
         client.heard.1 = seen.now;
         let renews = match seen.request.what {
@@ -282,7 +282,7 @@ impl Model {
     /// What new state and reclaims must wait for.
     fn gate(
         &mut self,
-        seen: &Seen<'_>,
+        seen: &Observation<'_>,
         reclaim: bool,
         item: Option<(&Hold, (usize, u32))>,
     ) -> Verdict {
@@ -310,7 +310,13 @@ impl Model {
     }
 
     /// A refusal of new state, or of a reclaim, because of the grace period.
-    fn gated(&self, seen: &Seen<'_>, reclaim: bool, item: &Hold, at: (usize, u32)) -> Verdict {
+    fn gated(
+        &self,
+        seen: &Observation<'_>,
+        reclaim: bool,
+        item: &Hold,
+        at: (usize, u32),
+    ) -> Verdict {
         let Some(client) = self.clients.get(&seen.request.clientid) else { return Ok(()) };
         let time = seen.now < self.grace_until;
         if !reclaim {
@@ -327,7 +333,7 @@ impl Model {
     }
 
     /// Uses of stateids: only of those that are there, in their last version.
-    fn uses(&self, seen: &Seen<'_>, id: Stateid4) -> Verdict {
+    fn uses(&self, seen: &Observation<'_>, id: Stateid4) -> Verdict {
         let clientid = seen.request.clientid;
         let live = self.states.get(&id.other);
         must!(live.is_some_and(|l| l.clientid == clientid), "a stateid that is gone: {id:?}");
@@ -338,7 +344,7 @@ impl Model {
     }
 
     /// A request done for the first time.
-    fn done(&mut self, seen: &Seen<'_>) -> Verdict {
+    fn done(&mut self, seen: &Observation<'_>) -> Verdict {
         let (request, reply) = (seen.request, &seen.reply);
         let ok = reply.status.is_ok();
         if let (true, Some(id)) = (ok, request.what.stateid()) {
@@ -356,8 +362,8 @@ impl Model {
                 let own = (request.clientid, owner);
                 let found =
                     self.in_the_way(file, own, seen.now, |h, own| !own && span.meets(&h.1, kind));
-                match reply.told {
-                    Told::Denied(id) => self.refused(&found, Some(id)),
+                match reply.content {
+                    ReplyContent::Denied(id) => self.refused(&found, Some(id)),
                     _ if ok => {
                         must!(found.is_empty(), "a lock is not seen");
                         Ok(())
@@ -381,7 +387,7 @@ impl Model {
 
     fn opened(
         &mut self,
-        seen: &Seen<'_>,
+        seen: &Observation<'_>,
         at: (usize, u32),
         share: Share,
         reclaim: bool,
@@ -394,8 +400,8 @@ impl Model {
         // None of these statuses is possible later unless the grace period has ended first.
         let looked = [Nfsstat4::OK, Nfsstat4::NO_GRACE, Nfsstat4::SHARE_DENIED];
         self.over |= seen.now >= self.grace_until && looked.contains(&seen.reply.status);
-        match seen.reply.told {
-            Told::Opened(id, confirm) => {
+        match seen.reply.content {
+            ReplyContent::Opened(id, confirm) => {
                 must!(found.is_empty(), "opened against the open of {:x}", found[0].0);
                 self.gate(seen, reclaim, Some((&item, at)))?;
                 self.note(clientid, at, false, id)?;
@@ -416,7 +422,7 @@ impl Model {
 
     fn locked(
         &mut self,
-        seen: &Seen<'_>,
+        seen: &Observation<'_>,
         at: (usize, u32),
         (span, kind): (Span, Kind),
         reclaim: bool,
@@ -427,8 +433,8 @@ impl Model {
         let found = self.in_the_way(at.0, (clientid, at.1), seen.now, met);
         let mut item = (Share::default(), [0; BYTES]);
         span.set(&mut item.1, weight(kind));
-        match seen.reply.told {
-            Told::State(id) => {
+        match seen.reply.content {
+            ReplyContent::State(id) => {
                 must!(found.is_empty(), "locked against the lock of {:x}", found[0].0);
                 self.gate(seen, reclaim, Some((&item, at)))?;
                 must!(is_new || self.states.contains_key(&id.other), "another lock stateid");
@@ -439,14 +445,15 @@ impl Model {
                 span.set(&mut hold.1, weight(kind));
                 Ok(())
             }
-            Told::Denied(id) if !reclaim => self.refused(&found, Some(id)),
+            ReplyContent::Denied(id) if !reclaim => self.refused(&found, Some(id)),
             _ => self.gated(seen, reclaim, &item, at),
         }
     }
 
     /// A stateid was given: a new one, or the next version of one.
     fn note(&mut self, clientid: u64, at: (usize, u32), is_lock: bool, id: Stateid4) -> Verdict {
-        let live = self.states.entry(id.other).or_insert(Live { clientid, at, is_lock, seqid: 0 });
+        let live =
+            self.states.entry(id.other).or_insert(StateidEntry { clientid, at, is_lock, seqid: 0 });
         let right = (live.clientid, live.at, live.is_lock) == (clientid, at, is_lock);
         must!(right, "the stateid of another: {id:?}");
         must!(id.seqid == live.seqid + 1, "version {} after {}", id.seqid, live.seqid);
@@ -455,25 +462,26 @@ impl Model {
     }
 
     /// What gives back or only uses.
-    fn changed(&mut self, seen: &Seen<'_>) -> Verdict {
+    fn changed(&mut self, seen: &Observation<'_>) -> Verdict {
         let Request { clientid, what, .. } = seen.request;
         let Some(client) = self.clients.get_mut(clientid) else { return Ok(()) };
-        let told = if let Told::State(id) = seen.reply.told { Some(id) } else { None };
+        let content =
+            if let ReplyContent::State(id) = seen.reply.content { Some(id) } else { None };
         match what {
             What::OpenConfirm { file, owner, .. } => {
                 client.confirmed.insert(*owner);
-                self.note(*clientid, (*file, *owner), false, told.ok_or("no stateid")?)?;
+                self.note(*clientid, (*file, *owner), false, content.ok_or("no stateid")?)?;
             }
             What::Downgrade { file, owner, to, .. } => {
                 let hold = client.holds.get_mut(&(*file, *owner)).ok_or("not open")?;
                 must!(hold.0.covers(*to), "downgraded to more");
                 hold.0 = *to;
-                self.note(*clientid, (*file, *owner), false, told.ok_or("no stateid")?)?;
+                self.note(*clientid, (*file, *owner), false, content.ok_or("no stateid")?)?;
             }
             What::Unlock { file, owner, span, .. } => {
                 let hold = client.holds.get_mut(&(*file, *owner)).ok_or("not open")?;
                 span.set(&mut hold.1, 0);
-                self.note(*clientid, (*file, *owner), true, told.ok_or("no stateid")?)?;
+                self.note(*clientid, (*file, *owner), true, content.ok_or("no stateid")?)?;
             }
             What::Close { file, owner, .. } => {
                 client.holds.remove(&(*file, *owner)).ok_or("closed twice")?;

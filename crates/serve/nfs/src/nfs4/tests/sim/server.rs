@@ -30,15 +30,15 @@ pub type Table = BTreeMap<(usize, u64, u32), (Share, Bytes)>;
 
 /// On disk: the clients on record, each with whether it has reclaimed since the start.
 #[derive(Default)]
-struct Book(Mutex<HashMap<Identity, bool>>);
+struct MemoryRecords(Mutex<HashMap<Identity, bool>>);
 
-impl Book {
+impl MemoryRecords {
     fn entries(&self) -> MutexGuard<'_, HashMap<Identity, bool>> {
         self.0.lock().expect("no panic before")
     }
 }
 
-impl Records for Book {
+impl Records for MemoryRecords {
     fn record(&self, client: &Identity) -> Result<(), NotWritten> {
         self.entries().insert(client.clone(), true);
         Ok(())
@@ -63,7 +63,7 @@ pub struct Server {
     pub locks: Arc<LockTable>,
     fs: Arc<MemFs>,
     keys: Vec<FileKey>,
-    book: Arc<Book>,
+    book: Arc<MemoryRecords>,
     nfs: Nfs4,
     keeper: Arc<Stateful>,
     cred: Cred,
@@ -72,7 +72,7 @@ pub struct Server {
 fn start(
     fs: &Arc<MemFs>,
     clock: &Arc<ManualClock>,
-    book: &Arc<Book>,
+    book: &Arc<MemoryRecords>,
     boot: u32,
     locks: &Arc<LockTable>,
 ) -> (Nfs4, Arc<Stateful>) {
@@ -107,7 +107,8 @@ fn start(
 impl Server {
     pub fn new() -> Self {
         let fs = MemFs::new(tag("s"), 1 << 30);
-        let (clock, book) = (Arc::new(ManualClock::at(NS_PER_S)), Arc::new(Book::default()));
+        let (clock, book) =
+            (Arc::new(ManualClock::at(NS_PER_S)), Arc::new(MemoryRecords::default()));
         let (cred, locks) = (Cred::root(), Arc::new(LockTable::default()));
         let cx = Context { cred: &cred, may_block: true };
         let names: Vec<_> = (0..FILES).map(|n| format!("f{n}").into_bytes()).collect();

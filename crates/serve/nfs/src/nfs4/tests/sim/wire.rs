@@ -53,7 +53,7 @@ pub enum What {
     DestroySession,
     DestroyClient,
     Complete,
-    Alone,
+    SequenceOnly,
     Open { file: usize, owner: u32, seqid: u32, share: Share, reclaim: bool },
     OpenConfirm { file: usize, owner: u32, id: Stateid4, seqid: u32 },
     Downgrade { file: usize, owner: u32, id: Stateid4, seqid: u32, to: Share },
@@ -162,7 +162,7 @@ pub fn message(
         | What::Unlock { file, .. }
         | What::Test { file, .. }
         | What::Write { file, .. } => (Some(&handles.files[*file]), None),
-        What::Alone => (None, Some(())),
+        What::SequenceOnly => (None, Some(())),
         _ => (None, None),
     };
     ops.extend(file.map(|handle| put(handle)));
@@ -295,7 +295,7 @@ fn state_op<'a>(
 
 /// The content of a reply in addition to its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum ReplyContent {
     Nothing,
     Client(u64, [u8; 8]),
     Exchanged { clientid: u64, sequence: u32, confirmed: bool },
@@ -311,39 +311,42 @@ pub struct Reply {
     pub status: Nfsstat4,
     /// SEQUENCE, if there was one, has taken the slot.
     pub in_slot: bool,
-    pub told: Told,
+    pub content: ReplyContent,
 }
 
 /// Reads COMPOUND4res.
 pub fn reply(bytes: &[u8]) -> Reply {
     let mut r = Reader::new(bytes);
     let head = CompoundRes::decode(&mut r).expect("a head");
-    let (mut in_slot, mut told) = (false, Told::Nothing);
+    let (mut in_slot, mut content) = (false, ReplyContent::Nothing);
     for _ in 0..head.count {
         match ResOp::decode(&mut r).expect("a result") {
             ResOp::Sequence(Res4::Ok(_)) => in_slot = true,
             ResOp::Setclientid(SetclientidRes4::Ok(ok)) => {
-                told = Told::Client(ok.clientid, ok.confirm);
+                content = ReplyContent::Client(ok.clientid, ok.confirm);
             }
             ResOp::ExchangeId(Res4::Ok(ok)) => {
                 let confirmed = ok.flags & exchgid4::CONFIRMED_R != 0;
-                told =
-                    Told::Exchanged { clientid: ok.clientid, sequence: ok.sequenceid, confirmed };
+                content = ReplyContent::Exchanged {
+                    clientid: ok.clientid,
+                    sequence: ok.sequenceid,
+                    confirmed,
+                };
             }
-            ResOp::CreateSession(Res4::Ok(ok)) => told = Told::Session(ok.sessionid),
+            ResOp::CreateSession(Res4::Ok(ok)) => content = ReplyContent::Session(ok.sessionid),
             ResOp::Open(Res4::Ok(ok)) => {
-                told = Told::Opened(ok.stateid, ok.rflags & open4::RESULT_CONFIRM != 0);
+                content = ReplyContent::Opened(ok.stateid, ok.rflags & open4::RESULT_CONFIRM != 0);
             }
             ResOp::OpenConfirm(Res4::Ok(ok))
             | ResOp::OpenDowngrade(Res4::Ok(ok))
             | ResOp::Lock(LockRes4::Ok(ok))
-            | ResOp::Locku(Res4::Ok(ok)) => told = Told::State(ok.stateid),
+            | ResOp::Locku(Res4::Ok(ok)) => content = ReplyContent::State(ok.stateid),
             ResOp::Lock(LockRes4::Denied(denied)) | ResOp::Lockt(LockRes4::Denied(denied)) => {
-                told = Told::Denied(denied.owner.clientid);
+                content = ReplyContent::Denied(denied.owner.clientid);
             }
             _ => {}
         }
     }
     r.finish().expect("nothing more");
-    Reply { status: head.status, in_slot, told }
+    Reply { status: head.status, in_slot, content }
 }

@@ -102,9 +102,9 @@ pub fn address(process: usize) -> IpAddr {
 
 /// On disk: the hosts on record, each with whether it has been active in this run.
 #[derive(Default)]
-struct Book(Mutex<(BTreeMap<ClientId, bool>, BTreeSet<ClientId>)>);
+struct MemoryRecords(Mutex<(BTreeMap<ClientId, bool>, BTreeSet<ClientId>)>);
 
-impl Book {
+impl MemoryRecords {
     fn start(&self) {
         let mut book = lock(&self.0);
         book.0.values_mut().for_each(|here| *here = false);
@@ -112,7 +112,7 @@ impl Book {
     }
 }
 
-impl ClientRecords for Book {
+impl ClientRecords for MemoryRecords {
     fn known(&self) -> Vec<ClientId> {
         lock(&self.0).1.iter().cloned().collect()
     }
@@ -147,14 +147,14 @@ pub struct World {
     pub messages: UnboundedReceiver<Message>,
     clock: Arc<ManualClock>,
     shares: Arc<Shares>,
-    book: Arc<Book>,
+    book: Arc<MemoryRecords>,
     file: Handle,
 }
 
 fn start(
     shares: &Arc<Shares>,
     clock: &Arc<ManualClock>,
-    book: &Arc<Book>,
+    book: &Arc<MemoryRecords>,
 ) -> (Arc<Nlm>, Arc<LockTable>, UnboundedReceiver<Message>) {
     book.start();
     let locks = Arc::<LockTable>::default();
@@ -164,7 +164,7 @@ fn start(
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         records: Arc::clone(book) as Arc<dyn ClientRecords>,
         grace_until_ns: clock.monotonic_ns() + GRACE_NS,
-        makes_way: Box::new(|_| false),
+        evict_expired: Box::new(|_| false),
         name: "server".into(),
         portmap_port: 0,
         address: None,
@@ -186,7 +186,7 @@ impl World {
         let mut shares = ShareTable::default();
         shares.add("t", fs, false).unwrap();
         let shares = Shares::new(shares);
-        let (clock, book) = (Arc::new(ManualClock::at(NS_PER_S)), Arc::<Book>::default());
+        let (clock, book) = (Arc::new(ManualClock::at(NS_PER_S)), Arc::<MemoryRecords>::default());
         let (nlm, locks, messages) = start(&shares, &clock, &book);
         Self { nlm, locks, messages, clock, shares, book, file }
     }
