@@ -12,7 +12,7 @@ use wire::scsi::{Asc, Sense, SenseKey};
 
 use super::admission::Admission;
 use super::conn::stream::Wire;
-use super::dispatch::Meant;
+use super::dispatch::PreparedCommand;
 use super::operation::{Command, TaskEntry};
 use super::scsi::{self, Attempt, Done, Fail};
 use super::session::{About, Session, Stage, Task};
@@ -27,7 +27,7 @@ fn sense_of(fault: Fault) -> Sense {
     let asc = match fault {
         Fault::Unexpected => Asc::UNEXPECTED_UNSOLICITED_DATA,
         Fault::Short => Asc::NOT_ENOUGH_UNSOLICITED_DATA,
-        Fault::Number | Fault::Place => Asc::DATA_PHASE_ERROR,
+        Fault::Number | Fault::Offset => Asc::DATA_PHASE_ERROR,
     };
     Sense::new(SenseKey::ABORTED_COMMAND, asc)
 }
@@ -39,9 +39,9 @@ impl Session {
         wire: &mut Wire,
         command: &ScsiCommand<'_>,
         about: About,
-        meant: Meant,
+        meant: PreparedCommand,
     ) {
-        let Meant { request, buffer, needs, .. } = meant;
+        let PreparedCommand { request, buffer, needs, .. } = meant;
         let goes_on = !command.is_final;
         let needs = match (&request, command.write) {
             (Ok(_), true) => u32::try_from(needs).unwrap_or(u32::MAX),

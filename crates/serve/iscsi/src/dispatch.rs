@@ -24,7 +24,7 @@ use super::unit::Unit;
 use engine::transport::buffers::ReplyBuf;
 
 /// What a command is to be done, and what it needs for that.
-pub(super) struct Meant {
+pub(super) struct PreparedCommand {
     /// What is then done, or why it is not.
     pub request: Result<scsi::Request, Done>,
     /// What is sent with a failure.
@@ -159,7 +159,7 @@ impl Session {
             self.reject(wire, RejectReason::COMMAND_NOT_SUPPORTED, bhs);
             return self.forget(&about);
         }
-        let mut meant = self.mean(number, cdb, command);
+        let mut meant = self.prepare(number, cdb, command);
         let is_unsolicited = !command.data.is_empty() || !command.is_final;
         let breaks_rules = (!command.data.is_empty() && !self.parameters.immediate_data)
             || (!command.is_final && self.parameters.initial_r2t);
@@ -173,9 +173,14 @@ impl Session {
     }
 
     /// What a command is to do: on its unit, or what is answered where there is none.
-    fn mean(&mut self, number: Option<u16>, cdb: &[u8], command: &ScsiCommand<'_>) -> Meant {
+    fn prepare(
+        &mut self,
+        number: Option<u16>,
+        cdb: &[u8],
+        command: &ScsiCommand<'_>,
+    ) -> PreparedCommand {
         let mut buffer = ReplyBuf::default();
-        let none = |request, buffer| Meant {
+        let none = |request, buffer| PreparedCommand {
             request: Err(request),
             buffer,
             needs: 0,
@@ -190,7 +195,9 @@ impl Session {
             return none(done, buffer);
         };
         match scsi::admit(&unit, &nexus, cdb) {
-            Err(fail) => Meant { statistic: number_of(&unit), ..none(Done::failed(fail), buffer) },
+            Err(fail) => {
+                PreparedCommand { statistic: number_of(&unit), ..none(Done::failed(fail), buffer) }
+            }
             Ok(cdb) => {
                 let data = cdb.data(unit.identity.block);
                 let needs = match data {
@@ -202,7 +209,7 @@ impl Session {
                 let target = std::sync::Arc::clone(joined.target());
                 let limit = limit_of(command, data);
                 let request = scsi::Request { unit, nexus, target, cdb, limit, mark: None };
-                Meant { request: Ok(request), buffer, needs, statistic }
+                PreparedCommand { request: Ok(request), buffer, needs, statistic }
             }
         }
     }
@@ -244,7 +251,7 @@ fn number_of(unit: &Unit) -> u16 {
 }
 
 /// The record of a command, with what it is about.
-fn described(record: OpRecord, meant: &Meant) -> OpRecord {
+fn described(record: OpRecord, meant: &PreparedCommand) -> OpRecord {
     let record = OpRecord { share: meant.statistic, ..record };
     let Ok(request) = &meant.request else { return record };
     let (blocks, inward) = match request.cdb {

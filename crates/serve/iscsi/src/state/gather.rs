@@ -9,7 +9,7 @@ use wire::iscsi::{RESERVED_TAG, Serial};
 
 /// Something that the initiator was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask {
+pub struct DataRequest {
     /// Target transfer tag.
     pub tag: u32,
     /// R2TSN.
@@ -39,7 +39,7 @@ pub enum Fault {
     /// Its number is not the next (§11.7.5).
     Number,
     /// It is not where the one before it ended, or goes beyond what may come.
-    Place,
+    Offset,
     /// The sequence ends before everything has come.
     Short,
 }
@@ -92,7 +92,7 @@ impl Gather {
         let came = u32::try_from(immediate.len()).unwrap_or(u32::MAX);
         let first = bounds.first.min(expected);
         if came > first {
-            return Err(Fault::Place);
+            return Err(Fault::Offset);
         }
         let wanted = wanted.min(expected);
         buffer.clear();
@@ -126,10 +126,10 @@ impl Gather {
         if pdu.data_sn != sequence.data_sn {
             return Err(Fault::Number);
         }
-        let length = u32::try_from(pdu.data.len()).map_err(|_| Fault::Place)?;
+        let length = u32::try_from(pdu.data.len()).map_err(|_| Fault::Offset)?;
         let fits = length <= sequence.end.saturating_sub(sequence.offset);
         if pdu.offset != sequence.offset || !fits {
-            return Err(Fault::Place);
+            return Err(Fault::Offset);
         }
         sequence.data_sn = sequence.data_sn.next();
         sequence.offset += length;
@@ -156,7 +156,7 @@ impl Gather {
     }
 
     /// What to ask for now, if anything, under this tag.
-    pub fn ask(&mut self, bounds: Bounds, tag: u32) -> Option<Ask> {
+    pub fn ask(&mut self, bounds: Bounds, tag: u32) -> Option<DataRequest> {
         let left = self.wanted.saturating_sub(self.next);
         if left == 0 || self.unsolicited.is_some() || self.solicited.len() >= bounds.asks.max(1) {
             return None;
@@ -167,7 +167,7 @@ impl Gather {
         self.solicited.push_back(sequence);
         let number = Serial(self.asked);
         self.asked += 1;
-        Some(Ask { tag, number, offset, length })
+        Some(DataRequest { tag, number, offset, length })
     }
 
     /// Whether everything has come.

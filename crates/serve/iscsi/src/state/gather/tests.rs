@@ -28,7 +28,7 @@ fn immediate_data_may_be_all() {
     assert!(whole.is_whole() && whole.asked() == 0);
     assert_eq!(whole.into_data(), data);
     let more = Gather::new((512, 5000), &pattern(1001), false, BOUNDS, Vec::new());
-    assert_eq!(more.err(), Some(Fault::Place), "more than FirstBurstLength");
+    assert_eq!(more.err(), Some(Fault::Offset), "more than FirstBurstLength");
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn what_is_wrong_is_named() {
     assert_eq!(fault(&out(RESERVED_TAG, 0, 0, &data, true)), Fault::Unexpected);
     assert_eq!(fault(&out(7, 1, 0, &data, true)), Fault::Number);
     assert_eq!(fault(&out(7, 27, 0, &data, true)), Fault::Number);
-    assert_eq!(fault(&out(7, 0, 1, &data[1..], true)), Fault::Place);
-    assert_eq!(fault(&out(7, 0, 0, &pattern(2001), true)), Fault::Place);
+    assert_eq!(fault(&out(7, 0, 1, &data[1..], true)), Fault::Offset);
+    assert_eq!(fault(&out(7, 0, 0, &pattern(2001), true)), Fault::Offset);
     assert_eq!(fault(&out(7, 0, 0, &data[..1999], true)), Fault::Short);
     assert_eq!(fault(&out(7, 0, 0, &data, false)), Fault::Short, "whole, and not said so");
     let mut task = ready();
