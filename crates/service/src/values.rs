@@ -89,7 +89,7 @@ impl<'a> Values<'a> {
 
     /// What others see of uploads.
     pub fn uploads(&self) -> Uploads {
-        if self.is("uploads", "in-place") { Uploads::InPlace } else { Uploads::Whole }
+        if self.is("uploads", "in-place") { Uploads::InPlace } else { Uploads::Atomic }
     }
 
     /// What users see as `/`.

@@ -118,7 +118,7 @@ pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
         cred,
     });
     let uploads = match args.uploads {
-        UploadsArg::Whole => Uploads::Whole,
+        UploadsArg::Whole => Uploads::Atomic,
         UploadsArg::InPlace => Uploads::InPlace,
     };
     let settings =

@@ -54,7 +54,7 @@ use vfs::transfers::Log;
 
 pub use self::caller::Caller;
 pub use self::core::Core;
-pub use self::node::{Found, Node, Spot};
+pub use self::node::{Node, PathTarget, Spot};
 pub use self::path::VPath;
 pub use self::sign_in::SignIns;
 pub use self::transfer::Transfer;

@@ -54,14 +54,14 @@ impl Node {
 /// What a path leads to.
 #[derive(Clone)]
 #[expect(clippy::large_enum_variant, reason = "taken apart where it is made; never kept")]
-pub enum Found {
+pub enum PathTarget {
     /// The list of shares.
     Root,
     /// Something in a share.
     Node(Node),
 }
 
-impl Found {
+impl PathTarget {
     /// What is in a share.
     ///
     /// # Errors
@@ -177,8 +177,8 @@ impl Core {
     /// [`Status::NotDirectory`] for what is none and is named as one, with a slash at the end.
     /// As of LOOKUP; [`Status::Access`] for a link that leads out of the share, or of the caller's
     /// root.
-    pub async fn find(&self, who: &Caller, path: &VPath, links: Links) -> Result<Found> {
-        let Some((share, within)) = Within::of(who, path)? else { return Ok(Found::Root) };
+    pub async fn find(&self, who: &Caller, path: &VPath, links: Links) -> Result<PathTarget> {
+        let Some((share, within)) = Within::of(who, path)? else { return Ok(PathTarget::Root) };
         let reached = self.reach(who, share)?;
         let share = Arc::clone(&reached.share);
         let links = if path.is_of_dir() { Links::Follow } else { links };
@@ -187,7 +187,7 @@ impl Core {
         if path.is_of_dir() && attr.kind != FileType::Directory {
             return Err(Status::NotDirectory);
         }
-        Ok(Found::Node(Node { reached, handle, attr }))
+        Ok(PathTarget::Node(Node { reached, handle, attr }))
     }
 
     /// Finds what symbolic links in the directory at `path` lead to, for a listing that shows that,

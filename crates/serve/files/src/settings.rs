@@ -8,7 +8,7 @@ pub enum Uploads {
     /// The file appears under its name when it is complete. Only for uploads from the beginning:
     /// one that continues an existing file writes into it.
     #[default]
-    Whole,
+    Atomic,
     /// The file is written under its name and grows as data arrives.
     InPlace,
 }

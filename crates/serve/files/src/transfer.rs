@@ -35,7 +35,7 @@ struct Going {
     why: RefCell<Cow<'static, str>>,
     /// Not logged unless something is moved.
     silent: Cell<bool>,
-    told: Ended,
+    entry: Ended,
 }
 
 impl Core {
@@ -50,7 +50,7 @@ impl Core {
         if !log.is_on() {
             return Transfer(None);
         }
-        let told = Ended {
+        let entry = Ended {
             begun_ns: wall_ns(),
             took_ns: 0,
             protocol,
@@ -73,7 +73,7 @@ impl Core {
             outcome: Cell::new(None),
             why: RefCell::default(),
             silent: Cell::new(false),
-            told,
+            entry,
         })))
     }
 }
@@ -141,18 +141,18 @@ impl Transfer {
 impl Drop for Transfer {
     fn drop(&mut self) {
         let Some(going) = self.0.take() else { return };
-        let Going { log, began_ns, first, bytes, security, outcome, why, silent, mut told } =
+        let Going { log, began_ns, first, bytes, security, outcome, why, silent, mut entry } =
             *going;
         if silent.get() {
             return;
         }
-        told.took_ns = stamp().saturating_sub(began_ns);
-        told.offset = first.get().unwrap_or(0);
-        told.bytes = bytes.get();
-        told.security = security.get();
+        entry.took_ns = stamp().saturating_sub(began_ns);
+        entry.offset = first.get().unwrap_or(0);
+        entry.bytes = bytes.get();
+        entry.security = security.get();
         if let Some(outcome) = outcome.get() {
-            (told.outcome, told.why) = (outcome, why.into_inner());
+            (entry.outcome, entry.why) = (outcome, why.into_inner());
         }
-        log.ended(told);
+        log.ended(entry);
     }
 }

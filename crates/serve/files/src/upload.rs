@@ -136,8 +136,8 @@ pub(super) async fn clear(core: &Core, who: &Caller, dir: &Node, names: Vec<Vec<
 /// How an upload begins.
 #[derive(Debug, Clone, Copy)]
 pub enum How {
-    /// Whole or not at all, with these attributes if the file is new.
-    Whole(SetAttr),
+    /// Complete or not at all, with these attributes if the file is new.
+    Atomic(SetAttr),
     /// Into the existing file, or a new one with these attributes; truncated to their size if they
     /// have one.
     InPlace(SetAttr),
@@ -324,14 +324,14 @@ impl Core {
         let spot = &spot;
         let in_place = || Removal::none(self, who);
         let how = match how {
-            How::Whole(set) if !self.may_replace(who, spot).await? => How::InPlace(cut(set)),
+            How::Atomic(set) if !self.may_replace(who, spot).await? => How::InPlace(cut(set)),
             how => how,
         };
-        if matches!(how, How::Whole(_)) {
+        if matches!(how, How::Atomic(_)) {
             self.may_take_name(who, spot)?;
         }
         let (entry, removal) = match how {
-            How::Whole(set) => match self.begin_aside(who, spot, set).await {
+            How::Atomic(set) => match self.begin_aside(who, spot, set).await {
                 Err(Status::Access) if spot.entry.is_some() => {
                     let cut = CreateHow::Unchecked(cut(set));
                     (self.begin_in_place(who, spot, cut).await?, in_place())

@@ -118,8 +118,8 @@ async fn enter(s: &mut Session, person: std::sync::Arc<Person>) -> Outcome {
 }
 
 /// REIN: resets the session, with the same protection of commands.
-pub(super) fn begin_anew(s: &mut Session) -> Outcome {
-    s.state.begin_anew();
+pub(super) fn reinitialize(s: &mut Session) -> Outcome {
+    s.state.reinitialize();
     s.who = None;
     s.plan = Default::default();
     Ok(Answer::of(220, "Sign in with USER."))

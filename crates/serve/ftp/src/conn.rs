@@ -329,7 +329,7 @@ impl Conn {
             Ok(place) => place,
             Err(answer) => return self.finish(&answer).await,
         };
-        let Ok(who) = s.who().cloned() else { return Err(Gone) };
+        let Ok(who) = s.caller().cloned() else { return Err(Gone) };
         // Without it an upload of a client that is gone could not be distinguished from a complete
         // one.
         let Ok(ear) = self.control.link.ear() else {
@@ -348,11 +348,11 @@ impl Conn {
                 tokio::select! {
                     biased;
                     said = self.control.meanwhile(), if self.control.listens() => match said? {
-                        Said::Abort if flow.give_up() => break None,
-                        Said::Abort => abort = true,
-                        Said::Status => self.control.answer(&progress(&flow)).await?,
-                        Said::Later if self.control.has_quit() => flow.may_leave(),
-                        Said::Later => {}
+                        TransferCommand::Abort if flow.give_up() => break None,
+                        TransferCommand::Abort => abort = true,
+                        TransferCommand::Status => self.control.answer(&progress(&flow)).await?,
+                        TransferCommand::Deferred if self.control.has_quit() => flow.may_leave(),
+                        TransferCommand::Deferred => {}
                     },
                     answer = &mut over, if !is_over => match flow.give_up() {
                         true => break Some(answer),
@@ -400,13 +400,13 @@ impl Conn {
 }
 
 /// A command received during a transfer.
-enum Said {
+enum TransferCommand {
     /// ABOR.
     Abort,
     /// STAT.
     Status,
     /// Something that is done after the transfer.
-    Later,
+    Deferred,
 }
 
 impl Control {
@@ -424,15 +424,15 @@ impl Control {
 
     /// The next command during a transfer. The end of the connection is the end of the transfer
     /// (RFC 959 §4.1.1, QUIT): a client that is gone does not receive its result.
-    async fn meanwhile(&mut self) -> Result<Said, Gone> {
+    async fn meanwhile(&mut self) -> Result<TransferCommand, Gone> {
         let line = self.fresh_line().await?;
         let verb = line.as_ref().ok().map(|line| request::parse(line).request);
         Ok(match verb {
-            Some(Ok(request::Request::Bare(Verb::Abor))) => Said::Abort,
-            Some(Ok(request::Request::Maybe(Verb::Stat, None))) => Said::Status,
+            Some(Ok(request::Request::Bare(Verb::Abor))) => TransferCommand::Abort,
+            Some(Ok(request::Request::Maybe(Verb::Stat, None))) => TransferCommand::Status,
             _ => {
                 self.held.push_back((line, self.received_ns));
-                Said::Later
+                TransferCommand::Deferred
             }
         })
     }

@@ -98,7 +98,7 @@ async fn simple(s: &mut Session, request: Request<'_>) -> Result<Answer, Answer>
         Request::Bare(Verb::Pwd) => names::pwd(s),
         Request::Bare(Verb::Pasv) => about::pasv(s),
         Request::Bare(Verb::Feat) => about::feat(s),
-        Request::Bare(Verb::Rein) => auth::begin_anew(s),
+        Request::Bare(Verb::Rein) => auth::reinitialize(s),
         Request::Bare(Verb::Ccc) => auth::ccc(s),
         Request::Bare(Verb::Syst) => Ok(Answer::of(215, "UNIX Type: L8")),
         Request::Bare(Verb::Abor) => about::abor(s),

@@ -104,7 +104,7 @@ impl Flow {
 
     /// A piece of a file has come or gone.
     pub(super) fn moved(&self, (offset, count): (u64, usize), inward: bool, since_ns: u64) {
-        self.told(count);
+        self.count_bytes(count);
         if count > 0 {
             self.transfer.moved(offset, count);
             self.core.flowed(&self.span, (offset, count), inward, since_ns);
@@ -122,7 +122,7 @@ impl Flow {
     }
 
     /// Counts bytes that are not file data.
-    pub(super) fn told(&self, count: usize) {
+    pub(super) fn count_bytes(&self, count: usize) {
         self.bytes.set(self.bytes.get() + count as u64);
     }
 

@@ -18,7 +18,7 @@ use super::session::Session;
 use super::status::{DONE, lost};
 use engine::transport::link::Link;
 use files::list::{Filter, ListOptions, Listed, Listing, mode_text};
-use files::{Caller, Core, Found, Links, Node, VPath};
+use files::{Caller, Core, Links, Node, PathTarget, VPath};
 
 /// What a line looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,13 +55,13 @@ pub(super) async fn job(s: &mut Session, form: Form, path: Option<&[u8]>) -> Res
     let at = s.state.resolve(path)?;
     let of = |source, at| Job { source, at, form };
     match s.found(path).await {
-        Ok(Found::Root) => Ok(of(Source::Shares, at)),
-        Ok(Found::Node(node)) if node.is_dir() => {
+        Ok(PathTarget::Root) => Ok(of(Source::Shares, at)),
+        Ok(PathTarget::Node(node)) if node.is_dir() => {
             may_list(s, &node).await?;
             Ok(of(Source::Dir(node, None), at))
         }
         Ok(_) if matches!(form, Form::Facts(_)) => Err(Answer::of(501, "Not a directory.")),
-        Ok(Found::Node(node)) => Ok(of(Source::One(node, path.to_vec()), at.parent())),
+        Ok(PathTarget::Node(node)) => Ok(of(Source::One(node, path.to_vec()), at.parent())),
         Err(_) if is_pattern(path) && !matches!(form, Form::Facts(_)) => {
             let cut = path.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
             let (before, pattern) = path.split_at(cut);
@@ -79,7 +79,7 @@ pub(super) async fn job(s: &mut Session, form: Form, path: Option<&[u8]>) -> Res
 }
 
 async fn may_list(s: &Session, node: &Node) -> Result<(), Answer> {
-    match s.core.access(s.who()?, node, READ).await? & READ {
+    match s.core.access(s.caller()?, node, READ).await? & READ {
         0 => Err(Status::Access.into()),
         _ => Ok(()),
     }
@@ -119,7 +119,7 @@ async fn flush(
     more: bool,
 ) -> Result<(), Answer> {
     let sent = link.send(out, more, &core.buffers).await;
-    flow.told(out.len());
+    flow.count_bytes(out.len());
     out.clear();
     sent.map_err(|error| lost(core, &error))
 }
@@ -127,10 +127,10 @@ async fn flush(
 /// STAT of a path: the listing comes over the control connection.
 pub(super) async fn stat(s: &mut Session, path: &[u8]) -> Outcome {
     let Job { source, at, form } = job(s, Form::People, Some(path)).await?;
-    let writer = Writer { core: &s.core, who: s.who()?, at: &at, form };
+    let writer = Writer { core: &s.core, who: s.caller()?, at: &at, form };
     let (mut lines, mut batches) = (Vec::new(), Batches::of(source, form));
     'all: while let Some(batch) = batches.next(&writer).await? {
-        s.may_go_on()?;
+        s.may_continue()?;
         for (name, about) in &batch {
             if lines.len() >= FTP_STAT_NAMES_MAX {
                 lines.push(b"and more: use LIST.".to_vec());
@@ -151,8 +151,8 @@ pub(super) async fn mlst(s: &mut Session, path: Option<&[u8]>) -> Outcome {
     let found = s.found(path).await?;
     let shown = s.state.shown(path)?.to_bytes();
     let about = match found {
-        Found::Root => About::Nothing,
-        Found::Node(node) => About::Node(node),
+        PathTarget::Root => About::Nothing,
+        PathTarget::Node(node) => About::Node(node),
     };
     let mut line = Vec::new();
     facts((&shown, &about, None), s.state.facts, &mut line);
@@ -233,7 +233,7 @@ impl Batches {
                     let name = share.name.clone().into_bytes();
                     let path = VPath::ROOT.with(&name);
                     let found = core.find(who, &path, Links::Follow).await;
-                    let node = found.and_then(Found::node);
+                    let node = found.and_then(PathTarget::node);
                     all.push((name, node.map_or(About::Nothing, About::Node)));
                 }
                 *self = Self::Over;

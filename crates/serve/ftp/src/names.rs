@@ -18,12 +18,12 @@ use wire::ftp::{Verb, date};
 use super::answer::{Answer, Outcome};
 use super::session::Session;
 use super::state::Algorithm;
-use files::{Core, Found, Links, Node};
+use files::{Core, Links, Node, PathTarget};
 
 /// CWD.
 pub(super) async fn cwd(s: &mut Session, path: &[u8]) -> Outcome {
     let found = s.found(path).await?;
-    s.may_enter(s.who()?, &found).await?;
+    s.may_enter(s.caller()?, &found).await?;
     s.state.here = s.state.shown(path)?;
     let here = quoted(&s.state.here.to_bytes());
     Ok(Answer::with(250, [here.as_slice(), b" is the current directory."].concat()))
@@ -38,7 +38,7 @@ pub(super) fn pwd(s: &Session) -> Outcome {
 /// MKD.
 pub(super) async fn mkd(s: &mut Session, path: &[u8]) -> Outcome {
     let spot = s.spot_for_dir(path).await?;
-    let made = s.core.make_dir(s.who()?, &spot, s.fresh(0o777)).await?;
+    let made = s.core.make_dir(s.caller()?, &spot, s.fresh(0o777)).await?;
     s.span.of(&made);
     let shown = quoted(&s.state.shown(path)?.to_bytes());
     Ok(Answer::with(257, [shown.as_slice(), b" created."].concat()))
@@ -47,14 +47,14 @@ pub(super) async fn mkd(s: &mut Session, path: &[u8]) -> Outcome {
 /// RMD.
 pub(super) async fn rmd(s: &mut Session, path: &[u8]) -> Outcome {
     let (spot, _) = s.there(path).await?;
-    s.core.remove_dir(s.who()?, &spot).await?;
+    s.core.remove_dir(s.caller()?, &spot).await?;
     Ok(Answer::of(250, "Directory removed."))
 }
 
 /// DELE.
 pub(super) async fn dele(s: &mut Session, path: &[u8]) -> Outcome {
     let (spot, _) = s.there(path).await?;
-    s.core.remove(s.who()?, &spot).await?;
+    s.core.remove(s.caller()?, &spot).await?;
     Ok(Answer::of(250, "Removed."))
 }
 
@@ -71,12 +71,12 @@ pub(super) async fn rnto(s: &mut Session, path: &[u8]) -> Outcome {
     let Some(from) = s.state.renaming.take() else {
         return Err(Answer::of(503, "Bad sequence of commands: use RNFR first."));
     };
-    let from = s.core.spot(s.who()?, &from, Links::Keep).await?;
+    let from = s.core.spot(s.caller()?, &from, Links::Keep).await?;
     let to = match from.node()?.is_dir() {
         true => s.spot_for_dir(path).await?,
         false => s.spot(path, Links::Keep).await?,
     };
-    s.core.rename(s.who()?, &from, &to).await?;
+    s.core.rename(s.caller()?, &from, &to).await?;
     Ok(Answer::of(250, "Renamed."))
 }
 
@@ -124,7 +124,7 @@ async fn sum<S: Sum>(
     (mut offset, end): (u64, u64),
     mut sum: S,
 ) -> Result<S, Answer> {
-    let (core, who): (&Core, _) = (&s.core, s.who()?);
+    let (core, who): (&Core, _) = (&s.core, s.caller()?);
     let reader = core.reader(who, node).await?;
     let node = reader.node();
     let mut piece = core.engine.large.take(FTP_PIECE);
@@ -132,7 +132,7 @@ async fn sum<S: Sum>(
     while offset < end {
         // A client that sends what it has to say and shuts its side gets answers that are short.
         if offset > begin {
-            s.may_go_on()?;
+            s.may_continue()?;
         }
         core.files.still_reach(who, &node.reached, false)?;
         let (fs, file) = (Arc::clone(&node.reached.share.fs), node.handle);
@@ -166,7 +166,7 @@ pub(super) async fn mdtm(s: &mut Session, path: &[u8]) -> Outcome {
 /// Changes attributes of a file; gives the file.
 async fn set(s: &mut Session, path: &[u8], set: SetAttr) -> Result<Node, Answer> {
     let node = s.node(path).await?;
-    s.core.set_attr(s.who()?, &node, set).await?;
+    s.core.set_attr(s.caller()?, &node, set).await?;
     Ok(node)
 }
 
@@ -178,7 +178,7 @@ fn changed_at((sec, nsec): (i64, u32)) -> SetAttr {
 /// do not keep every time.
 pub(super) async fn mfmt(s: &mut Session, time: (i64, u32), path: &[u8]) -> Outcome {
     let node = set(s, path, changed_at(time)).await?;
-    let now = s.core.attr(s.who()?, &node).await?;
+    let now = s.core.attr(s.caller()?, &node).await?;
     let head = format!("Modify={}; ", date::time_text(now.mtime.sec)).into_bytes();
     Ok(Answer::with(213, [head.as_slice(), path].concat()))
 }
@@ -236,10 +236,12 @@ pub(super) fn rang(s: &mut Session, first: u64, last: u64) -> Outcome {
 /// AVBL (draft-peterson-streamlined-ftp-command-extensions-10 §4).
 pub(super) async fn avbl(s: &mut Session, path: Option<&[u8]>) -> Outcome {
     match s.found(path.unwrap_or(b".")).await? {
-        Found::Root => Err(Answer::with(504, format!("{} requires a share.", Verb::Avbl.name()))),
-        Found::Node(node) if !node.is_dir() => Err(Status::NotDirectory.into()),
-        Found::Node(node) => {
-            let space = s.core.space(s.who()?, &node.reached).await?;
+        PathTarget::Root => {
+            Err(Answer::with(504, format!("{} requires a share.", Verb::Avbl.name())))
+        }
+        PathTarget::Node(node) if !node.is_dir() => Err(Status::NotDirectory.into()),
+        PathTarget::Node(node) => {
+            let space = s.core.space(s.caller()?, &node.reached).await?;
             Ok(Answer::with(213, space.avail_bytes.to_string()))
         }
     }

@@ -20,7 +20,7 @@ use engine::transport::link::Ear;
 use engine::transport::tasks::Ending;
 use files::list::{Filter, ListOptions, Listing};
 use files::transfer::{Direction, Scheme};
-use files::{Caller, Core, Found, Links, Node, Span, Spot, Transfer, VPath};
+use files::{Caller, Core, Links, Node, PathTarget, Span, Spot, Transfer, VPath};
 
 /// Names of a directory that are compared with one that a client has written with a `?`: some 50 ms
 /// of a processor. In a larger directory such a name is what it is written as.
@@ -66,7 +66,7 @@ impl Session {
     ///
     /// # Errors
     /// 530: no user has.
-    pub(super) fn who(&self) -> std::result::Result<&Caller, Answer> {
+    pub(super) fn caller(&self) -> std::result::Result<&Caller, Answer> {
         self.who.as_ref().ok_or(Answer::of(530, "Log in with USER and PASS first."))
     }
 
@@ -88,11 +88,11 @@ impl Session {
     /// What a listing cannot have in a line, it has as `?`. If nothing has the name as it is
     /// written, what is listed by it is meant, if that is one.
     async fn as_listed(&self, dir: &VPath, path: VPath) -> std::result::Result<VPath, Answer> {
-        let (core, who) = (&self.core, self.who()?);
+        let (core, who) = (&self.core, self.caller()?);
         if !matches!(core.find(who, &path, Links::Keep).await, Err(Status::NotFound)) {
             return Ok(path);
         }
-        let Ok(Found::Node(node)) = core.find(who, dir, Links::Follow).await else {
+        let Ok(PathTarget::Node(node)) = core.find(who, dir, Links::Follow).await else {
             return Ok(path);
         };
         let Some(asked) = path.name().map(<[u8]>::to_vec) else { return Ok(path) };
@@ -106,7 +106,7 @@ impl Session {
         let mut listing = Listing::of(node, ListOptions { filter, names_only: true });
         let mut found = None;
         while let Ok(Some(batch)) = listing.next(core, who).await {
-            self.may_go_on()?;
+            self.may_continue()?;
             for one in batch {
                 if found.replace(one.name).is_some() {
                     return Ok(path);
@@ -120,10 +120,10 @@ impl Session {
     }
 
     /// What a path leads to.
-    pub(super) async fn found(&mut self, path: &[u8]) -> std::result::Result<Found, Answer> {
+    pub(super) async fn found(&mut self, path: &[u8]) -> std::result::Result<PathTarget, Answer> {
         let path = self.resolve(path, true).await?;
-        let found = self.core.find(self.who()?, &path, Links::Follow).await?;
-        if let Found::Node(node) = &found {
+        let found = self.core.find(self.caller()?, &path, Links::Follow).await?;
+        if let PathTarget::Node(node) = &found {
             self.span.of(node);
         }
         Ok(found)
@@ -150,7 +150,7 @@ impl Session {
         path: &[u8],
     ) -> std::result::Result<(Spot, VPath), Answer> {
         let path = self.resolve(path, true).await?;
-        let spot = self.core.spot(self.who()?, &path, Links::Keep).await?;
+        let spot = self.core.spot(self.caller()?, &path, Links::Keep).await?;
         self.measures(&spot);
         Ok((spot, path))
     }
@@ -162,7 +162,7 @@ impl Session {
         links: Links,
     ) -> std::result::Result<Spot, Answer> {
         let path = self.resolve(path, false).await?;
-        let spot = self.core.spot(self.who()?, &path, links).await?;
+        let spot = self.core.spot(self.caller()?, &path, links).await?;
         self.measures(&spot);
         Ok(spot)
     }
@@ -170,7 +170,7 @@ impl Session {
     /// The same for the last name of a path to a directory.
     pub(super) async fn spot_for_dir(&mut self, path: &[u8]) -> std::result::Result<Spot, Answer> {
         let path = self.resolve(path, false).await?;
-        let spot = self.core.spot_for_dir(self.who()?, &path, Links::Keep).await?;
+        let spot = self.core.spot_for_dir(self.caller()?, &path, Links::Keep).await?;
         self.measures(&spot);
         Ok(spot)
     }
@@ -190,7 +190,7 @@ impl Session {
     ) -> std::result::Result<(), Answer> {
         let path = self.state.resolve(path)?;
         let protocol = if self.state.secure { Scheme::Ftps } else { Scheme::Ftp };
-        self.transfer = self.core.transfer(self.who()?, (protocol, direction), &path);
+        self.transfer = self.core.transfer(self.caller()?, (protocol, direction), &path);
         self.transfer.begins_at(offset);
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Session {
     /// # Errors
     /// 426 if the client has closed the connection, 421 if its user is no longer valid, or the
     /// service ends.
-    pub(super) fn may_go_on(&self) -> std::result::Result<(), Answer> {
+    pub(super) fn may_continue(&self) -> std::result::Result<(), Answer> {
         if self.ear.as_ref().is_some_and(Ear::hears_end) {
             return Err(Answer::of(426, "The client closed the connection."));
         }
@@ -236,12 +236,12 @@ impl Session {
     }
 
     /// Whether the signed-in user may enter a directory: it is one, and the user may search it.
-    pub(super) async fn may_enter(&self, who: &Caller, found: &Found) -> Result<()> {
+    pub(super) async fn may_enter(&self, who: &Caller, found: &PathTarget) -> Result<()> {
         use vfs::fs::access::LOOKUP;
         match found {
-            Found::Root => Ok(()),
-            Found::Node(node) if !node.is_dir() => Err(Status::NotDirectory),
-            Found::Node(node) => match self.core.access(who, node, LOOKUP).await? & LOOKUP {
+            PathTarget::Root => Ok(()),
+            PathTarget::Node(node) if !node.is_dir() => Err(Status::NotDirectory),
+            PathTarget::Node(node) => match self.core.access(who, node, LOOKUP).await? & LOOKUP {
                 0 => Err(Status::Access),
                 _ => Ok(()),
             },

@@ -168,7 +168,7 @@ impl State {
     }
 
     /// Resets everything but the protection of commands and the count of wrong passwords (REIN).
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn reinitialize(&mut self) {
         *self = Self { secure: self.secure, wrong: self.wrong, ..Self::default() };
     }
 }

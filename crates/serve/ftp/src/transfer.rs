@@ -91,7 +91,7 @@ pub(super) async fn retr(s: &mut Session, path: &[u8]) -> Result<Job, Answer> {
     let from = s.state.take_rest();
     let (node, at) = (s.file(path).await?, s.state.resolve(path)?);
     s.asks_for(Direction::Download, (path, from))?;
-    let reader = s.core.reader_at(s.who()?, &at, node).await?;
+    let reader = s.core.reader_at(s.caller()?, &at, node).await?;
     let size = reader.node().attr.size;
     beyond(from, size)?;
     s.span.range(from, size - from, false);
@@ -106,7 +106,7 @@ pub(super) async fn stor(s: &mut Session, path: &[u8]) -> Result<Job, Answer> {
     s.asks_for(Direction::Upload, (path, from))?;
     let opening = opening(s, path, None);
     let incoming = match (from, s.settings.uploads) {
-        (0, Uploads::Whole) => whole(s, spot).await?,
+        (0, Uploads::Atomic) => whole(s, spot).await?,
         (0, Uploads::InPlace) => in_place(s, spot, 0, Some(0)).await?,
         (from, _) => {
             beyond(from, spot.node()?.attr.size)?;
@@ -150,7 +150,7 @@ pub(super) async fn stou(s: &mut Session, path: Option<&[u8]>) -> Result<Job, An
 
 /// Reports errors that are known before data comes.
 async fn whole(s: &Session, spot: Spot) -> Result<Incoming, Answer> {
-    s.core.may_upload(s.who()?, &spot).await?;
+    s.core.may_upload(s.caller()?, &spot).await?;
     Ok(Incoming { set: s.fresh(0o666), spot, place: None })
 }
 
@@ -161,7 +161,7 @@ async fn in_place(
     size: Option<u64>,
 ) -> Result<Incoming, Answer> {
     let set = SetAttr { size, ..s.fresh(0o666) };
-    let upload = s.core.upload(s.who()?, &spot, How::InPlace(set)).await?;
+    let upload = s.core.upload(s.caller()?, &spot, How::InPlace(set)).await?;
     Ok(Incoming { spot, set, place: Some((upload, from)) })
 }
 
@@ -380,7 +380,7 @@ impl Incoming {
                 return named(put, flow).await;
             }
             None if filled.is_err() => return filled.map(|_| DONE),
-            None => (core.upload(who, &spot, How::Whole(set)).await.map_err(midway)?, 0),
+            None => (core.upload(who, &spot, How::Atomic(set)).await.map_err(midway)?, 0),
         };
         let mut spare = None;
         while let Ok(false) = filled {

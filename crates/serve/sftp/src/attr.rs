@@ -7,7 +7,7 @@ use wire::sftp::{Attrs, Owner, Times};
 
 use super::state::{Open, OpenFile, Session};
 use super::status::{Refusal, Result};
-use files::{Found, Links, Node, VPath};
+use files::{Links, Node, PathTarget, VPath};
 
 /// The kind of file as `st_mode` has it.
 const fn kind_bits(kind: FileType) -> u32 {
@@ -28,7 +28,7 @@ fn seconds(time: Time) -> u32 {
 }
 
 /// Attributes in the format of the protocol.
-pub(super) fn told(attr: &Attr) -> Attrs {
+pub(super) fn to_attrs(attr: &Attr) -> Attrs {
     Attrs {
         size: Some(attr.size),
         owner: Some(Owner { uid: attr.uid, gid: attr.gid }),
@@ -52,11 +52,11 @@ pub(super) fn asked(attrs: &Attrs) -> SetAttr {
 }
 
 /// What a path leads to, including uploads in progress at that path.
-pub(super) async fn found(s: &Session, path: &VPath, links: Links) -> Result<Found> {
+pub(super) async fn found(s: &Session, path: &VPath, links: Links) -> Result<PathTarget> {
     match s.uploading(path).filter(|_| !path.is_of_dir()) {
         Some(file) => {
             let attr = s.core.attr(&s.who, &file.node).await?;
-            Ok(Found::Node(Node { attr, ..file.node.clone() }))
+            Ok(PathTarget::Node(Node { attr, ..file.node.clone() }))
         }
         None => Ok(s.core.find(&s.who, path, links).await?),
     }
@@ -70,8 +70,8 @@ pub(super) async fn stat(
     seen: &mut Option<Node>,
 ) -> Result<Attrs> {
     match found(s, path, links).await? {
-        Found::Root => Ok(told(&Attr::of_shares())),
-        Found::Node(node) => Ok(told(&seen.insert(node).attr)),
+        PathTarget::Root => Ok(to_attrs(&Attr::of_shares())),
+        PathTarget::Node(node) => Ok(to_attrs(&seen.insert(node).attr)),
     }
 }
 
@@ -83,11 +83,11 @@ pub(super) async fn of_handle(s: &Session, open: &Open) -> Result<Attrs> {
             let listing = dir.listing.borrow();
             match listing.as_ref() {
                 Some(listing) => listing.dir().clone(),
-                None => return Ok(told(&Attr::of_shares())),
+                None => return Ok(to_attrs(&Attr::of_shares())),
             }
         }
     };
-    Ok(told(&s.core.attr(&s.who, &node).await?))
+    Ok(to_attrs(&s.core.attr(&s.who, &node).await?))
 }
 
 /// SETSTAT and lsetstat.
@@ -98,8 +98,8 @@ pub(super) async fn set(
     seen: &mut Option<Node>,
 ) -> Result<()> {
     let node = match found(s, path, links).await? {
-        Found::Root => return Err(Refusal::from(vfs::status::Status::NotOwner)),
-        Found::Node(node) => seen.insert(node),
+        PathTarget::Root => return Err(Refusal::from(vfs::status::Status::NotOwner)),
+        PathTarget::Node(node) => seen.insert(node),
     };
     set_node(s, node, attrs).await
 }

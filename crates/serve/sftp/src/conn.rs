@@ -18,7 +18,7 @@ use wire::sftp::packet::{Hello, Packet, cut};
 use wire::xdr::{DecodeError, decode_all};
 
 use super::channel::{Gone, Input, Output};
-use super::dispatch::{self, Answer, Job, Taken};
+use super::dispatch::{self, Answer, Job, RequestOutcome};
 use super::order::{Footprint, Order, Ticket};
 use super::state::Session;
 use engine::transport::budget::{Need, NextRoom};
@@ -171,8 +171,8 @@ impl Exchange {
                 self.begin_gathered().await;
                 match self.session.take(packet, arrived_ns) {
                     None => return Err(Ended::Unexpected(packet.kind.0)),
-                    Some(Taken::Answer(answer)) => self.answered(answer),
-                    Some(Taken::Job(footprint, job)) => self.enter(footprint, job).await,
+                    Some(RequestOutcome::Answer(answer)) => self.answered(answer),
+                    Some(RequestOutcome::Job(footprint, job)) => self.enter(footprint, job).await,
                 }
             }
             inbox.at += packet.consumed;

@@ -19,7 +19,7 @@ use super::status::{Refusal, Result};
 use engine::transport::buffers::ReplyBuf;
 use files::held::ReadAhead;
 use files::list::{Listed, Listing};
-use files::{Found, Links, Node, VPath};
+use files::{Links, Node, PathTarget, VPath};
 
 /// OPENDIR.
 pub(super) async fn open(s: &Session, path: Path, seen: &mut Option<Node>) -> Result<u32> {
@@ -29,12 +29,12 @@ pub(super) async fn open(s: &Session, path: Path, seen: &mut Option<Node>) -> Re
         [dot(b"."), dot(b"..")]
     };
     match s.core.find(&s.who, &path, Links::Follow).await? {
-        Found::Root => {
+        PathTarget::Root => {
             for share in s.core.shares(&s.who) {
                 let root = share.fs.root();
                 let path = path.with(share.name.as_bytes());
                 let found = s.core.find(&s.who, &path, Links::Follow).await;
-                let Ok(Found::Node(node)) = found else { continue };
+                let Ok(PathTarget::Node(node)) = found else { continue };
                 let name = share.name.clone().into_bytes();
                 if ready.is_empty() {
                     ready.extend(dots(root, Attr::of_shares()));
@@ -42,7 +42,7 @@ pub(super) async fn open(s: &Session, path: Path, seen: &mut Option<Node>) -> Re
                 ready.push_back(Listed::new(name, Some((root, node.attr))));
             }
         }
-        Found::Node(node) => {
+        PathTarget::Node(node) => {
             let node = seen.insert(node);
             if !node.is_dir() {
                 return Err(Status::NotDirectory.into());
@@ -148,6 +148,6 @@ fn add(
     names.add(&Name {
         filename: PathBytes(&listed.name),
         longname: Str(&line),
-        attrs: attr::told(attr),
+        attrs: attr::to_attrs(attr),
     })
 }

@@ -67,7 +67,7 @@ pub(super) struct Gathered {
 }
 
 /// What was made of a packet.
-pub(super) enum Taken {
+pub(super) enum RequestOutcome {
     /// It is to be done when its turn has come.
     Job(Footprint, Job),
     /// It is answered.
@@ -75,7 +75,7 @@ pub(super) enum Taken {
 }
 
 /// What a request brought, before it is a packet.
-enum Said {
+enum ReplyContent {
     Done,
     Handle(u32),
     Attrs(Attrs),
@@ -155,10 +155,14 @@ fn put_status(w: &mut Writer<'_>, id: u32, outcome: std::result::Result<(), &Ref
 
 impl Session {
     /// The answer to a request.
-    fn answer(&self, (id, mut span, held): (u32, Span, usize), outcome: Result<Said>) -> Answer {
+    fn answer(
+        &self,
+        (id, mut span, held): (u32, Span, usize),
+        outcome: Result<ReplyContent>,
+    ) -> Answer {
         let mut code = StatusCode::OK.0 as u16;
         let mut reply = match outcome {
-            Ok(Said::Packet(packet, moved)) => {
+            Ok(ReplyContent::Packet(packet, moved)) => {
                 span.moved(moved);
                 return Answer { reply: packet, spans: vec![(span, code)], held };
             }
@@ -166,21 +170,25 @@ impl Session {
         };
         let mut w = Writer::new(reply.vec());
         match outcome {
-            Ok(Said::Done) => code = put_status(&mut w, id, Ok(())),
-            Ok(Said::Handle(number)) => {
+            Ok(ReplyContent::Done) => code = put_status(&mut w, id, Ok(())),
+            Ok(ReplyContent::Handle(number)) => {
                 Reply::Handle(HandleBytes(&number.to_be_bytes())).put(&mut w, id);
             }
-            Ok(Said::Attrs(attrs)) => Reply::Attrs(attrs).put(&mut w, id),
-            Ok(Said::Path(path)) => put_path(&mut w, id, &path),
-            Ok(Said::Extended(bytes)) => Reply::Extended(&bytes).put(&mut w, id),
-            Ok(Said::Packet(..)) => {}
+            Ok(ReplyContent::Attrs(attrs)) => Reply::Attrs(attrs).put(&mut w, id),
+            Ok(ReplyContent::Path(path)) => put_path(&mut w, id, &path),
+            Ok(ReplyContent::Extended(bytes)) => Reply::Extended(&bytes).put(&mut w, id),
+            Ok(ReplyContent::Packet(..)) => {}
             Err(refusal) => code = put_status(&mut w, id, Err(&refusal)),
         }
         Answer { reply, spans: vec![(span, code)], held }
     }
 
     /// Takes a packet that came at `arrived_ns`.
-    pub(super) fn take(self: &Rc<Self>, packet: Packet<'_>, arrived_ns: u64) -> Option<Taken> {
+    pub(super) fn take(
+        self: &Rc<Self>,
+        packet: Packet<'_>,
+        arrived_ns: u64,
+    ) -> Option<RequestOutcome> {
         let mut r = Reader::new(packet.body);
         // Without an id nothing can be answered.
         let id = r.u32("id").ok()?;
@@ -200,10 +208,10 @@ impl Session {
             }
         };
         Some(match taken {
-            Ok((footprint, job)) => Taken::Job(footprint, job),
+            Ok((footprint, job)) => RequestOutcome::Job(footprint, job),
             Err(refusal) => {
                 span.clock.spent(Phase::Inline, stamp());
-                Taken::Answer(self.answer((id, span, 0), Err(refusal)))
+                RequestOutcome::Answer(self.answer((id, span, 0), Err(refusal)))
             }
         })
     }
@@ -259,7 +267,7 @@ impl Session {
                     let read = timed::run(&mut span.clock, read).await;
                     let read = read.unwrap_or_else(|status| Err(status.into()));
                     file.note_read(args.offset, &read);
-                    let said = read.map(|(packet, moved)| Said::Packet(packet, moved));
+                    let said = read.map(|(packet, moved)| ReplyContent::Packet(packet, moved));
                     s.answer((id, span, held), said)
                 };
                 Ok((footprint, Job::Other(Box::pin(running))))
@@ -301,13 +309,13 @@ impl Session {
     }
 
     /// A request, made independent of the packet.
-    fn asked(&self, request: &Request<'_>) -> Result<(Footprint, Asked)> {
+    fn asked(&self, request: &Request<'_>) -> Result<(Footprint, PendingRequest)> {
         match request {
             Request::Open(args) => {
                 let path = self.path(args.filename)?;
                 // OPEN may give an upload in progress its final name.
                 let footprint = Footprint::path(&path, true);
-                Ok((footprint, Asked::Open(path, args.pflags, args.attrs)))
+                Ok((footprint, PendingRequest::Open(path, args.pflags, args.attrs)))
             }
             Request::Symlink(args) => {
                 let (target, link) = match self.settings.symlink {
@@ -315,23 +323,28 @@ impl Session {
                     SymlinkOrder::Draft => (args.linkpath, args.targetpath),
                 };
                 let (path, target) = (self.path(link)?, target.0.to_vec());
-                Ok((Footprint::path(&path, true), Asked::Symlink(path, target)))
+                Ok((Footprint::path(&path, true), PendingRequest::Symlink(path, target)))
             }
-            Request::Rename(args) => self.two(args, |from, to| Asked::Rename(from, to, false)),
-            Request::Lstat(args) => self.look(args, |path| Asked::Stat(path, Links::Keep)),
-            Request::Stat(args) => self.look(args, |path| Asked::Stat(path, Links::Follow)),
-            Request::Opendir(args) => self.look(args, Asked::Opendir),
-            Request::Readlink(args) => self.look(args, Asked::Readlink),
-            Request::Remove(args) => self.change(args, Asked::Remove),
-            Request::Rmdir(args) => self.change(args, Asked::Rmdir),
+            Request::Rename(args) => {
+                self.two(args, |from, to| PendingRequest::Rename(from, to, false))
+            }
+            Request::Lstat(args) => self.look(args, |path| PendingRequest::Stat(path, Links::Keep)),
+            Request::Stat(args) => {
+                self.look(args, |path| PendingRequest::Stat(path, Links::Follow))
+            }
+            Request::Opendir(args) => self.look(args, PendingRequest::Opendir),
+            Request::Readlink(args) => self.look(args, PendingRequest::Readlink),
+            Request::Remove(args) => self.change(args, PendingRequest::Remove),
+            Request::Rmdir(args) => self.change(args, PendingRequest::Rmdir),
             Request::Setstat(args) => self.set(args, Links::Follow),
             Request::Mkdir(SetByPath { path, attrs }) => {
                 let path = self.path(*path)?;
-                Ok((Footprint::path(&path, true), Asked::Mkdir(path, *attrs)))
+                Ok((Footprint::path(&path, true), PendingRequest::Mkdir(path, *attrs)))
             }
-            Request::Realpath(OfPath { path }) => {
-                Ok((Footprint::default(), Asked::Said(Said::Path(names::realpath(self, path.0)?))))
-            }
+            Request::Realpath(OfPath { path }) => Ok((
+                Footprint::default(),
+                PendingRequest::Ready(ReplyContent::Path(names::realpath(self, path.0)?)),
+            )),
             Request::Extended(extended) => self.asked_extended(extended),
             Request::Close(_) | Request::Fstat(_) | Request::Fsetstat(_) | Request::Readdir(_) => {
                 self.asked_of_handle(request)
@@ -340,7 +353,7 @@ impl Session {
         }
     }
 
-    fn asked_of_handle(&self, request: &Request<'_>) -> Result<(Footprint, Asked)> {
+    fn asked_of_handle(&self, request: &Request<'_>) -> Result<(Footprint, PendingRequest)> {
         match request {
             Request::Close(OfHandle { handle }) => {
                 let (number, open) = self.closing(*handle)?;
@@ -350,31 +363,36 @@ impl Session {
                 {
                     footprint.paths = Footprint::path(&file.path.borrow(), true).paths;
                 }
-                Ok((footprint, Asked::Close(number, open)))
+                Ok((footprint, PendingRequest::Close(number, open)))
             }
             Request::Fstat(OfHandle { handle }) => {
                 let open = self.open(*handle)?;
-                Ok((of_open(&open, false), Asked::Fstat(open)))
+                Ok((of_open(&open, false), PendingRequest::Fstat(open)))
             }
             Request::Fsetstat(SetByHandle { handle, attrs }) => {
                 let open = self.open(*handle)?;
-                Ok((of_open(&open, true), Asked::Fsetstat(open, *attrs)))
+                Ok((of_open(&open, true), PendingRequest::Fsetstat(open, *attrs)))
             }
             Request::Readdir(OfHandle { handle }) => {
                 let dir = self.dir(*handle)?;
-                Ok((Footprint::file(dir.part()), Asked::Readdir(dir)))
+                Ok((Footprint::file(dir.part()), PendingRequest::Readdir(dir)))
             }
             _ => Err(Refusal::failure("Asked elsewhere")),
         }
     }
 
-    fn asked_extended(&self, extended: &Extended<'_>) -> Result<(Footprint, Asked)> {
-        let at_once = |bytes| Ok((Footprint::default(), Asked::Said(Said::Extended(bytes))));
-        let path = |path| Ok((Footprint::default(), Asked::Said(Said::Path(path))));
+    fn asked_extended(&self, extended: &Extended<'_>) -> Result<(Footprint, PendingRequest)> {
+        let at_once = |bytes| {
+            Ok((Footprint::default(), PendingRequest::Ready(ReplyContent::Extended(bytes))))
+        };
+        let path =
+            |path| Ok((Footprint::default(), PendingRequest::Ready(ReplyContent::Path(path))));
         match extended {
-            Extended::PosixRename(args) => self.two(args, |from, to| Asked::Rename(from, to, true)),
-            Extended::Hardlink(args) => self.two(args, Asked::Link),
-            Extended::Statvfs(args) => self.look(args, Asked::Statvfs),
+            Extended::PosixRename(args) => {
+                self.two(args, |from, to| PendingRequest::Rename(from, to, true))
+            }
+            Extended::Hardlink(args) => self.two(args, PendingRequest::Link),
+            Extended::Statvfs(args) => self.look(args, PendingRequest::Statvfs),
             Extended::Lsetstat(args) => self.set(args, Links::Keep),
             Extended::Limits(()) => at_once(extended::limits()),
             Extended::UsersGroupsById(asked) => at_once(extended::names(self, asked)),
@@ -382,18 +400,18 @@ impl Session {
             Extended::HomeDirectory(args) => path(names::home(self, args.username.0)?.to_bytes()),
             Extended::Fstatvfs(args) => {
                 let open = self.open(args.handle)?;
-                Ok((of_open(&open, false), Asked::Fstatvfs(open)))
+                Ok((of_open(&open, false), PendingRequest::Fstatvfs(open)))
             }
             Extended::Fsync(args) => {
                 let file = self.file(args.handle)?;
-                Ok((Footprint::file(file.whole(true)), Asked::Fsync(file)))
+                Ok((Footprint::file(file.whole(true)), PendingRequest::Fsync(file)))
             }
             Extended::CopyData(args) => {
                 let (from, to) = (self.file(args.read_handle)?, self.file(args.write_handle)?);
                 let mut footprint = Footprint::file(from.whole(false));
                 footprint.files[1] = Some(to.whole(true));
                 let (from, to) = ((from, args.read_offset), (to, args.write_offset));
-                Ok((footprint, Asked::Copy(from, to, args.read_len)))
+                Ok((footprint, PendingRequest::Copy(from, to, args.read_len)))
             }
             Extended::Unknown(..) => Err(Refusal {
                 code: StatusCode::OP_UNSUPPORTED,
@@ -402,26 +420,34 @@ impl Session {
         }
     }
 
-    fn look(&self, args: &OfPath<'_>, ask: impl Fn(Path) -> Asked) -> Result<(Footprint, Asked)> {
+    fn look(
+        &self,
+        args: &OfPath<'_>,
+        ask: impl Fn(Path) -> PendingRequest,
+    ) -> Result<(Footprint, PendingRequest)> {
         let path = self.path(args.path)?;
         Ok((Footprint::path(&path, false), ask(path)))
     }
 
-    fn change(&self, args: &OfPath<'_>, ask: impl Fn(Path) -> Asked) -> Result<(Footprint, Asked)> {
+    fn change(
+        &self,
+        args: &OfPath<'_>,
+        ask: impl Fn(Path) -> PendingRequest,
+    ) -> Result<(Footprint, PendingRequest)> {
         let path = self.path(args.path)?;
         Ok((Footprint::path(&path, true), ask(path)))
     }
 
-    fn set(&self, args: &SetByPath<'_>, links: Links) -> Result<(Footprint, Asked)> {
+    fn set(&self, args: &SetByPath<'_>, links: Links) -> Result<(Footprint, PendingRequest)> {
         let path = self.path(args.path)?;
-        Ok((Footprint::path(&path, true), Asked::Setstat(path, links, args.attrs)))
+        Ok((Footprint::path(&path, true), PendingRequest::Setstat(path, links, args.attrs)))
     }
 
     fn two(
         &self,
         args: &TwoPaths<'_>,
-        ask: impl Fn(Path, Path) -> Asked,
-    ) -> Result<(Footprint, Asked)> {
+        ask: impl Fn(Path, Path) -> PendingRequest,
+    ) -> Result<(Footprint, PendingRequest)> {
         let (from, to) = (self.path(args.oldpath)?, self.path(args.newpath)?);
         Ok((Footprint::two_paths(&from, &to), ask(from, to)))
     }
@@ -442,8 +468,8 @@ fn put_path(w: &mut Writer<'_>, id: u32, path: &[u8]) {
 }
 
 /// A request as it waits for its turn.
-enum Asked {
-    Said(Said),
+enum PendingRequest {
+    Ready(ReplyContent),
     Open(Path, OpenFlags, Attrs),
     Close(u32, Open),
     Stat(Path, Links),
@@ -465,7 +491,7 @@ enum Asked {
     Copy((Rc<OpenFile>, u64), (Rc<OpenFile>, u64), u64),
 }
 
-impl Asked {
+impl PendingRequest {
     /// The open file with data that it changes: its content is unknown after a panic.
     fn changes(&self) -> Option<Rc<OpenFile>> {
         match self {
@@ -476,38 +502,51 @@ impl Asked {
 }
 
 /// Does a request; `seen` is the file that it was about.
-async fn run(s: &Session, id: u32, asked: Asked, seen: &mut Option<Node>) -> Result<Said> {
-    let done = |()| Said::Done;
+async fn run(
+    s: &Session,
+    id: u32,
+    asked: PendingRequest,
+    seen: &mut Option<Node>,
+) -> Result<ReplyContent> {
+    let done = |()| ReplyContent::Done;
     match asked {
-        Asked::Said(said) => Ok(said),
-        Asked::Open(path, flags, attrs) => {
-            open::open(s, path, (flags, attrs), seen).await.map(Said::Handle)
+        PendingRequest::Ready(said) => Ok(said),
+        PendingRequest::Open(path, flags, attrs) => {
+            open::open(s, path, (flags, attrs), seen).await.map(ReplyContent::Handle)
         }
-        Asked::Close(handle, open) => {
+        PendingRequest::Close(handle, open) => {
             note(&open, seen);
             open::close(s, (handle, open)).await.map(done)
         }
-        Asked::Stat(path, links) => attr::stat(s, &path, links, seen).await.map(Said::Attrs),
-        Asked::Fstat(open) => {
-            note(&open, seen);
-            attr::of_handle(s, &open).await.map(Said::Attrs)
+        PendingRequest::Stat(path, links) => {
+            attr::stat(s, &path, links, seen).await.map(ReplyContent::Attrs)
         }
-        Asked::Setstat(path, links, attrs) => {
+        PendingRequest::Fstat(open) => {
+            note(&open, seen);
+            attr::of_handle(s, &open).await.map(ReplyContent::Attrs)
+        }
+        PendingRequest::Setstat(path, links, attrs) => {
             attr::set(s, &path, (links, &attrs), seen).await.map(done)
         }
-        Asked::Fsetstat(open, attrs) => {
+        PendingRequest::Fsetstat(open, attrs) => {
             note(&open, seen);
             attr::set_handle(s, &open, &attrs).await.map(done)
         }
-        Asked::Opendir(path) => dir::open(s, path, seen).await.map(Said::Handle),
-        Asked::Readdir(dir) => dir::read(s, &dir, id).await.map(|packet| Said::Packet(packet, 0)),
-        Asked::Fstatvfs(open) => extended::by_handle(s, &open).await.map(Said::Extended),
-        Asked::Statvfs(path) => extended::by_path(s, path, seen).await.map(Said::Extended),
-        Asked::Fsync(file) => {
+        PendingRequest::Opendir(path) => dir::open(s, path, seen).await.map(ReplyContent::Handle),
+        PendingRequest::Readdir(dir) => {
+            dir::read(s, &dir, id).await.map(|packet| ReplyContent::Packet(packet, 0))
+        }
+        PendingRequest::Fstatvfs(open) => {
+            extended::by_handle(s, &open).await.map(ReplyContent::Extended)
+        }
+        PendingRequest::Statvfs(path) => {
+            extended::by_path(s, path, seen).await.map(ReplyContent::Extended)
+        }
+        PendingRequest::Fsync(file) => {
             *seen = Some(file.node.clone());
             io::fsync(s, &file).await.map(done)
         }
-        Asked::Copy((from, from_at), (to, to_at), len) => {
+        PendingRequest::Copy((from, from_at), (to, to_at), len) => {
             *seen = Some(to.node.clone());
             io::copy(s, (&from, from_at), (&to, to_at), len).await.map(done)
         }
@@ -515,18 +554,24 @@ async fn run(s: &Session, id: u32, asked: Asked, seen: &mut Option<Node>) -> Res
     }
 }
 
-async fn change_names(s: &Session, asked: Asked, seen: &mut Option<Node>) -> Result<Said> {
-    let done = |()| Said::Done;
+async fn change_names(
+    s: &Session,
+    asked: PendingRequest,
+    seen: &mut Option<Node>,
+) -> Result<ReplyContent> {
+    let done = |()| ReplyContent::Done;
     match asked {
-        Asked::Remove(path) => names::remove(s, path, seen).await.map(done),
-        Asked::Mkdir(path, attrs) => names::mkdir(s, (path, attrs), seen).await.map(done),
-        Asked::Rmdir(path) => names::rmdir(s, path, seen).await.map(done),
-        Asked::Rename(from, to, replace) => {
+        PendingRequest::Remove(path) => names::remove(s, path, seen).await.map(done),
+        PendingRequest::Mkdir(path, attrs) => names::mkdir(s, (path, attrs), seen).await.map(done),
+        PendingRequest::Rmdir(path) => names::rmdir(s, path, seen).await.map(done),
+        PendingRequest::Rename(from, to, replace) => {
             names::rename(s, (from, to), replace, seen).await.map(done)
         }
-        Asked::Link(from, to) => names::link(s, (from, to), seen).await.map(done),
-        Asked::Readlink(path) => names::readlink(s, path, seen).await.map(Said::Path),
-        Asked::Symlink(path, target) => names::symlink(s, path, &target).await.map(done),
+        PendingRequest::Link(from, to) => names::link(s, (from, to), seen).await.map(done),
+        PendingRequest::Readlink(path) => {
+            names::readlink(s, path, seen).await.map(ReplyContent::Path)
+        }
+        PendingRequest::Symlink(path, target) => names::symlink(s, path, &target).await.map(done),
         _ => Err(Refusal::failure("Asked elsewhere")),
     }
 }

@@ -13,7 +13,7 @@ use wire::xdr::{Encode, Writer};
 use super::attr::{Path, found};
 use super::state::{Open, Session};
 use super::status::{Refusal, Result};
-use files::{Found, Links, Node};
+use files::{Links, Node, PathTarget};
 
 /// The block size of STATVFS replies, in bytes.
 const BLOCK: u64 = 4096;
@@ -37,14 +37,14 @@ pub(super) fn limits() -> Vec<u8> {
 /// statvfs@openssh.com.
 pub(super) async fn by_path(s: &Session, path: Path, seen: &mut Option<Node>) -> Result<Vec<u8>> {
     match found(s, &path, Links::Follow).await? {
-        Found::Root => Ok(encoded(&Statvfs {
+        PathTarget::Root => Ok(encoded(&Statvfs {
             bsize: BLOCK,
             frsize: BLOCK,
             flag: STATVFS_RDONLY | STATVFS_NOSUID,
             namemax: base::limits::NAME_MAX as u64,
             ..Statvfs::default()
         })),
-        Found::Node(node) => of_node(s, seen.insert(node)).await,
+        PathTarget::Node(node) => of_node(s, seen.insert(node)).await,
     }
 }
 

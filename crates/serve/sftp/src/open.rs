@@ -50,8 +50,8 @@ fn how(s: &Session, flags: OpenFlags, (spot, attrs): (&Spot, &Attrs)) -> Result<
     let partial = PARTIAL.iter().any(|end| spot.name.ends_with(end));
     // A file with other names stays one file, and what is in it is seen under all of them.
     let linked = spot.entry.is_some_and(|there| there.attr.nlink > 1);
-    if s.settings.uploads == Uploads::Whole && alone && !partial && !linked {
-        return Ok(How::Whole(set));
+    if s.settings.uploads == Uploads::Atomic && alone && !partial && !linked {
+        return Ok(How::Atomic(set));
     }
     set.size = Some(0);
     Ok(How::InPlace(set))

@@ -31,7 +31,7 @@ use super::close;
 use super::compound;
 use super::connection::{Answer, Connection};
 use super::frame::Frame;
-use super::receive::Taken;
+use super::receive::FrameOutcome;
 use super::server::Server;
 use super::tree;
 use engine::exec::Span;
@@ -417,8 +417,10 @@ impl Exchange {
                 };
                 let arrived_ns = peer.arrivals.at(input.unread());
                 match conn.take(bytes, from, arrived_ns)? {
-                    Taken::Frame(frame) => frame,
-                    Taken::HandOver(core, frame) => return Err(Ended::HandOver(core, frame)),
+                    FrameOutcome::Frame(frame) => frame,
+                    FrameOutcome::HandOver(core, frame) => {
+                        return Err(Ended::HandOver(core, frame));
+                    }
                     _ => return Ok(true),
                 }
             }

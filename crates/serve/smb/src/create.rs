@@ -28,7 +28,7 @@ use wire::smb::status::NtStatus;
 
 use super::dispatch::{Handled, Outcome, Reply, Request};
 use super::durable::{self, DurableRequest};
-use super::leases::{self, Given};
+use super::leases::{self, GrantedLease};
 use super::set_info;
 use super::state::location::{self, Location};
 use super::state::opens::{Entry, Open, OpenFile, OpenOf};
@@ -55,7 +55,7 @@ const FILE_MODE: u32 = 0o666;
 const DIR_MODE: u32 = 0o777;
 
 /// What is asked, looked through.
-struct Asked<'a> {
+struct CreateRequest<'a> {
     request: &'a Request,
     create: wire::smb::create::Request<'a>,
     contexts: Contexts<'a>,
@@ -107,8 +107,17 @@ async fn open(request: &Request) -> Outcome {
     let caching = leases::CachingRequest::of(&request.conn, create.oplock, contexts.lease)?;
     let again = Cell::new(false);
     let number = Cell::default();
-    let asked =
-        Asked { request, create, contexts, disposition, path, caching, again, seat, number };
+    let asked = CreateRequest {
+        request,
+        create,
+        contexts,
+        disposition,
+        path,
+        caching,
+        again,
+        seat,
+        number,
+    };
     if let Some(reply) = asked.number().await? {
         return Ok(reply);
     }
@@ -169,7 +178,7 @@ impl From<NtStatus> for Tried {
     }
 }
 
-impl Asked<'_> {
+impl CreateRequest<'_> {
     /// Notes its number, if it has one; the reply to one that was carried out before (MS-SMB2
     /// §3.3.5.9.10).
     async fn number(&self) -> Result<Option<Reply>, NtStatus> {
@@ -245,7 +254,7 @@ impl Asked<'_> {
         let got = if self.path.parts().len() == 1 {
             // The root of the share is in no directory of it.
             let found = core.find(who, &self.path, Links::Follow).await;
-            let node = found.and_then(files::Found::node).map_err(status::of)?;
+            let node = found.and_then(files::PathTarget::node).map_err(status::of)?;
             Got { node, place: None, action: action::OPENED }
         } else {
             let spot = self.spot(who).await?;
@@ -589,7 +598,7 @@ impl Asked<'_> {
         let persistent = number.as_ref().map_or(id.persistent, |number| number.number);
         let (id, volatile) = (FileId { persistent, ..id }, id.volatile);
         let given = leases::grant(request, &self.caching, (&got.node, &entry, id)).await?;
-        let (granted, Given { level, context, held }) = (given.granted(), given);
+        let (granted, GrantedLease { level, context, held }) = (given.granted(), given);
         request.conn.server.open_files.open(entry.key);
         let file = OpenFile {
             node: got.node.clone(),

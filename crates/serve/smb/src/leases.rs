@@ -90,7 +90,7 @@ impl CachingRequest {
 
 /// What a CREATE is answered.
 #[derive(Default)]
-pub(super) struct Given {
+pub(super) struct GrantedLease {
     /// OplockLevel.
     pub level: u8,
     /// The context.
@@ -99,7 +99,7 @@ pub(super) struct Given {
     pub held: Option<OpenLease>,
 }
 
-impl Given {
+impl GrantedLease {
     /// The lease that is not to be broken before its answer has left.
     pub fn granted(&self) -> Option<Owner> {
         self.held.as_ref().map(|held| held.owner.clone())
@@ -114,16 +114,16 @@ pub(super) async fn grant(
     request: &Request,
     asked: &CachingRequest,
     (node, entry, file): (&Node, &Entry, FileId),
-) -> Result<Given, NtStatus> {
+) -> Result<GrantedLease, NtStatus> {
     let nothing = match asked {
         CachingRequest::Lease(lease, _) => {
             let context = answer(lease, lease.v2.is_some(), (0, 0));
-            Given { level: level::LEASE, context: Some(context), held: None }
+            GrantedLease { level: level::LEASE, context: Some(context), held: None }
         }
-        _ => Given::default(),
+        _ => GrantedLease::default(),
     };
     if !node.is_file() || !node.reached.share.caches() {
-        return Ok(Given::default());
+        return Ok(GrantedLease::default());
     }
     let owner = asked.owner(request).unwrap_or_else(|| entry.owner.clone());
     let (keys, mut key) = (&request.conn.server.lease_keys, None);
@@ -160,13 +160,13 @@ pub(super) async fn grant(
             let state = (granted.caching.bits(), granted.epoch);
             let mut context = answer(lease, has_epoch, state);
             context.flags |= breaking;
-            Given { level: level::LEASE, context: Some(context), held }
+            GrantedLease { level: level::LEASE, context: Some(context), held }
         }
         _ if granted.caching.is_none() => {
             request.conn.granted(std::slice::from_ref(&owner));
-            Given::default()
+            GrantedLease::default()
         }
-        _ => Given { level: level_of(granted.caching), context: None, held },
+        _ => GrantedLease { level: level_of(granted.caching), context: None, held },
     };
     Ok(given)
 }

@@ -27,7 +27,7 @@ use super::state::sessions::End;
 use files::SpanFacts as _;
 
 /// What is to be done with a frame.
-pub(super) enum Taken {
+pub(super) enum FrameOutcome {
     /// Nothing more.
     Done,
     /// Its requests are to be carried out.
@@ -46,10 +46,10 @@ impl Connection {
         bytes: Arc<Vec<u8>>,
         begin: usize,
         arrived_ns: u64,
-    ) -> Result<Taken, Broken> {
+    ) -> Result<FrameOutcome, Broken> {
         let mut frame = self.open(bytes, begin, arrived_ns)?;
         if frame.encrypted.is_none() && frame.messages().starts_with(&MAGIC_1) {
-            return self.take_smb1(frame.messages()).map(|()| Taken::Done);
+            return self.take_smb1(frame.messages()).map(|()| FrameOutcome::Done);
         }
         self.find_requests(&mut frame);
         for (number, one) in frame.requests.iter().enumerate() {
@@ -59,7 +59,7 @@ impl Connection {
             }
             if header.command == Command::CANCEL {
                 self.cancel(&frame, one);
-                return Ok(Taken::Done);
+                return Ok(FrameOutcome::Done);
             }
             if !self.credits.borrow_mut().use_up(header.message_id, header.credit_charge) {
                 return Err(Broken::Credits);
@@ -70,12 +70,12 @@ impl Connection {
                     if self.negotiated.borrow().is_none()
                         && let Some(core) = self.other_core(message)
                     {
-                        return Ok(Taken::HandOver(core, frame.messages().to_vec()));
+                        return Ok(FrameOutcome::HandOver(core, frame.messages().to_vec()));
                     }
-                    return self.take_negotiate(header, message).map(|()| Taken::Done);
+                    return self.take_negotiate(header, message).map(|()| FrameOutcome::Done);
                 }
                 Command::SESSION_SETUP if alone => {
-                    return self.take_setup(&frame, one).map(|()| Taken::Done);
+                    return self.take_setup(&frame, one).map(|()| FrameOutcome::Done);
                 }
                 Command::NEGOTIATE | Command::SESSION_SETUP => return Err(Broken::Order),
                 _ => {}
@@ -83,7 +83,7 @@ impl Connection {
             self.agreed().map_err(|_| Broken::Order)?;
         }
         frame.requests.are_whole()?;
-        Ok(Taken::Frame(frame))
+        Ok(FrameOutcome::Frame(frame))
     }
 
     /// A frame, decrypted if it was encrypted. Its requests are not looked for yet.

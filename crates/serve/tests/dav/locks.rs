@@ -187,7 +187,7 @@ fn a_lock_is_one_with_those_of_other_protocols() {
         // Nor may an upload over FTP or SFTP, which knows no tokens.
         let path = serve::files::VPath::parse(b"/share/f").expect("path");
         let spot = site.core.spot(&otto, &path, serve::files::Links::Keep).await.expect("there");
-        let upload = site.core.upload(&otto, &spot, How::Whole(SetAttr::default())).await;
+        let upload = site.core.upload(&otto, &spot, How::Atomic(SetAttr::default())).await;
         assert!(upload.is_err());
         // After the holder has written it, the lock is on the new file.
         let with = format!("if: (<{}>)", answer.token());

@@ -160,7 +160,7 @@ impl Site {
         if let Err(refused) = begun {
             return refused.status;
         }
-        let how = How::Whole(SetAttr { mode: Some(0o644), ..SetAttr::default() });
+        let how = How::Atomic(SetAttr { mode: Some(0o644), ..SetAttr::default() });
         let mut upload = match self.core.upload(&who, &spot, how).await {
             Ok(upload) => upload,
             Err(status) => return serve::http::status::of(status),

@@ -78,7 +78,7 @@ async fn raw_names(core: &Rc<Core>, who: &Caller) -> Vec<Vec<u8>> {
 }
 
 fn whole() -> How {
-    How::Whole(SetAttr { mode: Some(0o644), ..SetAttr::default() })
+    How::Atomic(SetAttr { mode: Some(0o644), ..SetAttr::default() })
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn what_is_there_is_gone_on_with() {
 }
 
 #[test]
-fn who_denies_writing_is_heard() {
+fn denied_writing_is_respected() {
     let scene = Scene::in_memory(Service::Http);
     let (who, locks) = (scene.caller("alice"), scene.files.locks.clone());
     scene.run(move |core| async move {
@@ -219,7 +219,7 @@ fn what_replaces_a_file_takes_over_what_is_not_data() {
         for whole in [true, false] {
             let spot = core.spot(&who, &path("/share/f"), Links::Keep).await.expect("there");
             let new = if whole {
-                let how = How::Whole(SetAttr::default());
+                let how = How::Atomic(SetAttr::default());
                 let mut upload = core.upload(&who, &spot, how).await.expect("begun");
                 upload.write(0, b"new".to_vec()).await.expect("written");
                 upload.finish(SetAttr::default()).await
@@ -243,7 +243,7 @@ fn an_upload_with_a_failed_write_takes_no_name() {
     let scene = Scene::over(Service::Http, &[("share", share)]);
     let who = scene.caller("alice");
     scene.run(move |core| async move {
-        let how = How::Whole(SetAttr::default());
+        let how = How::Atomic(SetAttr::default());
         let mut before = begin(&core, &who, "/share/f", how).await.expect("begun");
         before.write(0, b"before".to_vec()).await.expect("written");
         before.finish(SetAttr::default()).await.expect("finished");
@@ -307,7 +307,7 @@ fn what_is_to_be_replaced_may_be_removed_meanwhile() {
     let who = scene.caller("alice");
     scene.run(|core| async move {
         let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
-        for how in [None, Some(How::Whole(set)), Some(How::InPlace(set))] {
+        for how in [None, Some(How::Atomic(set)), Some(How::InPlace(set))] {
             let spot = core.spot(&who, &path("/share/f"), Links::Follow).await.expect("a place");
             core.put(&who, &spot, (b"old".to_vec(), set)).await.expect("put");
             let spot = core.spot(&who, &path("/share/f"), Links::Follow).await.expect("a place");

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use serve::files::list::Listing;
-use serve::files::{Caller, Core, Found, Links, VPath};
+use serve::files::{Caller, Core, Links, PathTarget, VPath};
 use vfs::attr::SetAttr;
 use vfs::cred::Cred;
 use vfs::share::Service;
@@ -63,7 +63,7 @@ fn links_are_followed_within_the_share_only() {
         assert_eq!(size("/share/dir/file/x").await, Err(Status::NotDirectory));
         assert_eq!(size("/nothing/x").await, Err(Status::NotFound));
         assert_eq!(size("/").await, Err(Status::IsDirectory));
-        assert!(matches!(core.find(&who, &VPath::ROOT, Links::Keep).await, Ok(Found::Root)));
+        assert!(matches!(core.find(&who, &VPath::ROOT, Links::Keep).await, Ok(PathTarget::Root)));
         // A link itself, and a file made through one.
         let link = core.find(&who, &path("/share/out"), Links::Keep).await.expect("the link");
         let target = core.read_link(&who, &link.node().expect("a node")).await;

@@ -95,7 +95,7 @@ pub struct Client {
 
 /// The settings of most tests.
 pub fn whole() -> Settings {
-    Settings { umask: 0o022, uploads: Uploads::Whole, root: VPath::ROOT, ..Settings::default() }
+    Settings { umask: 0o022, uploads: Uploads::Atomic, root: VPath::ROOT, ..Settings::default() }
 }
 
 impl Client {

@@ -370,7 +370,7 @@ impl Zip {
     /// What is missing, the table piece by piece, and the end; false after that.
     fn finish(&mut self, into: &mut Vec<u8>) -> Result<bool, Broken> {
         let Some(start) = self.start else {
-            self.tell_missing(into)?;
+            self.write_missing(into)?;
             self.start = Some(self.at);
             return Ok(true);
         };
@@ -385,7 +385,7 @@ impl Zip {
         Ok(piece.is_some())
     }
 
-    fn tell_missing(&mut self, into: &mut Vec<u8>) -> Result<(), Broken> {
+    fn write_missing(&mut self, into: &mut Vec<u8>) -> Result<(), Broken> {
         if self.missing.is_empty() {
             return Ok(());
         }

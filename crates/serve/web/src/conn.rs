@@ -26,7 +26,7 @@ use super::ended::{Ended, TOO_SLOW};
 use super::exchange::{Exchange, Peer};
 use super::head::{self, Framing, Head, HeadError};
 use super::request::{Body, Method, Request};
-use super::response::{Parts, Payload, Response};
+use super::response::{FileParts, Payload, Response};
 use super::{Http, Port, date, h2, status};
 use engine::exec::{accept, timed};
 use engine::transport::link::{EndWatch, Link};
@@ -339,7 +339,7 @@ impl Conn {
         Ok(())
     }
 
-    async fn file(&mut self, cx: &Exchange, file: Parts) -> Result<(), Ended> {
+    async fn file(&mut self, cx: &Exchange, file: FileParts) -> Result<(), Ended> {
         for (before, start, end) in &file.parts {
             self.wire.out.vec().extend_from_slice(before);
             let mut at = *start;
@@ -357,7 +357,7 @@ impl Conn {
     async fn piece(
         &mut self,
         cx: &Exchange,
-        file: &Parts,
+        file: &FileParts,
         (at, end): (u64, u64),
     ) -> Result<usize, Ended> {
         let since = stamp();
@@ -389,7 +389,7 @@ impl Conn {
     async fn send_piece(
         &mut self,
         cx: &Exchange,
-        file: &Parts,
+        file: &FileParts,
         (at, end): (u64, u64),
     ) -> Result<Option<usize>, Ended> {
         self.flush(true).await?;

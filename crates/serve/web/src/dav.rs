@@ -37,7 +37,7 @@ use super::request::{Method, Request};
 use super::response::Response;
 use super::status;
 use engine::transport::tasks::Ending;
-use files::{Caller, Core, Found, Links, Node, Spot, VPath};
+use files::{Caller, Core, Links, Node, PathTarget, Spot, VPath};
 use locks::Locks;
 
 /// What a method comes to: an answer either way.
@@ -159,9 +159,9 @@ impl<'a, 'r> Job<'a, 'r> {
     }
 
     /// What is at the path now.
-    async fn found(&self) -> Result<Found, Response> {
+    async fn found(&self) -> Result<PathTarget, Response> {
         let found = self.core.find(&self.who, &self.path, Links::Follow).await?;
-        if let Found::Node(node) = &found {
+        if let PathTarget::Node(node) = &found {
             (self.site.seen)(node);
             self.is_named(node)?;
         }

@@ -181,7 +181,7 @@ async fn page_itself(peer: &Peer, request: Request<'_>) -> Response {
 pub async fn handle(cx: &Rc<Exchange>, request: Request<'_>) -> Response {
     let uploads = [OWN, upload::OWN].concat();
     if request.target.path.starts_with(&uploads) {
-        return Box::pin(upload::goes_on(cx, request)).await;
+        return Box::pin(upload::continue_upload(cx, request)).await;
     }
     // What is rare and large has memory of its own: all are parts of the same future.
     match request.method {

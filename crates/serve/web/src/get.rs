@@ -8,11 +8,11 @@ use base::random::{Random, SystemRandom};
 use super::attachment::attachment;
 use super::exchange::Exchange;
 use super::request::{Method, Request, percent_encode};
-use super::response::{Parts, Payload, Response};
+use super::response::{FileParts, Payload, Response};
 use super::select::{self, Selection, Validators, Verdict};
 use super::{archive, date, kind, listing, status};
 use files::transfer::Direction;
-use files::{Found, Links, Node, VPath};
+use files::{Links, Node, PathTarget, VPath};
 
 /// Answers GET and HEAD.
 pub async fn get(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
@@ -21,8 +21,8 @@ pub async fn get(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
         Err(_) => return status::plain(404, ""),
     };
     let node = match cx.core.find(&cx.caller, &path, Links::Follow).await {
-        Ok(Found::Root) => return listing::shares(cx, request),
-        Ok(Found::Node(node)) => node,
+        Ok(PathTarget::Root) => return listing::shares(cx, request),
+        Ok(PathTarget::Node(node)) => node,
         Err(error) => return cx.refuse(error),
     };
     cx.of(&node);
@@ -83,11 +83,12 @@ async fn file(cx: &Rc<Exchange>, request: &Request<'_>, (path, node): (&VPath, N
         Selection::All => {
             let parts = vec![(Vec::new(), 0, size)];
             let mut response = Response::new(200).with("content-type", kind);
-            response.payload = Payload::File(Box::new(Parts { reader, parts, after: Vec::new() }));
+            response.payload =
+                Payload::File(Box::new(FileParts { reader, parts, after: Vec::new() }));
             response
         }
         Selection::Ranges(parts) => {
-            partial(Parts { reader, parts: bare(parts), after: Vec::new() }, size, kind)
+            partial(FileParts { reader, parts: bare(parts), after: Vec::new() }, size, kind)
         }
     };
     if let Payload::File(file) = &response.payload {
@@ -103,7 +104,7 @@ fn bare(parts: Vec<(u64, u64)>) -> Vec<(Vec<u8>, u64, u64)> {
 }
 
 /// 206 with one part, or several in a multipart (RFC 9110 §14.6).
-fn partial(mut file: Parts, size: u64, kind: &'static str) -> Response {
+fn partial(mut file: FileParts, size: u64, kind: &'static str) -> Response {
     if let [(_, start, end)] = file.parts.as_slice() {
         let range = format!("bytes {start}-{}/{size}", end - 1);
         let mut response =

@@ -26,7 +26,7 @@ use super::ended::{Ended, TOO_SLOW};
 use super::exchange::{Exchange, Peer};
 use super::head::{check_host, number};
 use super::request::{Body, BodyError, Headers, Method, Request, Take, Target};
-use super::response::{Parts, Payload, Response};
+use super::response::{FileParts, Payload, Response};
 use super::{date, status};
 use engine::exec::timed;
 use engine::transport::acks::Acks;
@@ -321,12 +321,12 @@ fn head(parts: &http::request::Parts) -> Result<(Target, String, Headers), u16> 
     Ok((target, host, headers))
 }
 
-type Asked<'a> = (Option<&'a Exchange>, bool, (SlowPeerBudget, &'a OutgoingPart));
+type SendContext<'a> = (Option<&'a Exchange>, bool, (SlowPeerBudget, &'a OutgoingPart));
 
 async fn send(
     respond: &mut SendResponse<Bytes>,
     mut response: Response,
-    (exchange, bare, (pace, outgoing)): Asked<'_>,
+    (exchange, bare, (pace, outgoing)): SendContext<'_>,
 ) -> Result<(), Ended> {
     let payload = std::mem::take(&mut response.payload);
     let mut builder = http::Response::builder().status(response.status);
@@ -436,7 +436,7 @@ impl Out<'_> {
         }
     }
 
-    async fn file(&mut self, cx: &Exchange, file: &Parts) -> Result<(), Ended> {
+    async fn file(&mut self, cx: &Exchange, file: &FileParts) -> Result<(), Ended> {
         for (before, start, end) in &file.parts {
             self.own(before.clone()).await?;
             let mut at = *start;

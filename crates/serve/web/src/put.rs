@@ -136,7 +136,7 @@ async fn whole(
         cx.flowed((0, length as usize), true, since);
         return Ok(node);
     }
-    let how = How::Whole(fresh(cx));
+    let how = How::Atomic(fresh(cx));
     let mut upload = cx.core.upload(&cx.caller, spot, how).await.map_err(refuse)?;
     cx.of(upload.node());
     let end = stream(cx, &mut upload, body, 0).await.map_err(|stopped| stopped.answer(cx))?;

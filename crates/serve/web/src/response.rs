@@ -17,7 +17,7 @@ pub trait Produce {
 }
 
 /// Parts of a file.
-pub struct Parts {
+pub struct FileParts {
     /// The file.
     pub reader: Reader,
     /// What comes before each part, and where it begins and ends in the file.
@@ -26,7 +26,7 @@ pub struct Parts {
     pub after: Vec<u8>,
 }
 
-impl Parts {
+impl FileParts {
     /// How long all of it is.
     pub fn length(&self) -> u64 {
         let part = |(before, start, end): &(Vec<u8>, u64, u64)| before.len() as u64 + end - start;
@@ -43,7 +43,7 @@ pub enum Payload {
     /// These bytes.
     Bytes(Cow<'static, [u8]>),
     /// Parts of a file.
-    File(Box<Parts>),
+    File(Box<FileParts>),
     /// Made while it is sent; the length is not known before.
     Stream(Box<dyn Produce>),
 }

@@ -75,7 +75,7 @@ pub async fn begin(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
 }
 
 /// Requests that continue an upload: `/.plimsoll/upload/ID`.
-pub async fn goes_on(cx: &Rc<Exchange>, request: Request<'_>) -> Response {
+pub async fn continue_upload(cx: &Rc<Exchange>, request: Request<'_>) -> Response {
     let id = request.target.path.rsplit(|b| *b == b'/').next().unwrap_or_default();
     let id = String::from_utf8_lossy(id).into_owned();
     let user = &cx.caller.person.name;

@@ -13,7 +13,7 @@ fn name(owner: &str, life: &str, number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn those_of_this_server_are_left_when_nobody_has_them() {
+fn those_of_this_server_are_left_when_no_upload_has_them() {
     let temporary = Temporary::new();
     assert!(!is_left(&temporary.name, ago(1_000_000), NOW), "it is under way");
     let number = temporary.number;

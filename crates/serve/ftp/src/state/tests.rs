@@ -15,7 +15,7 @@ fn code(state: &State, verb: Verb, settings: &Settings) -> Option<u16> {
 }
 
 #[test]
-fn what_may_be_said_when() {
+fn commands_are_accepted_in_their_states() {
     let (mut state, open) = (State::default(), Settings::default());
     let strict = Settings { tls: TlsUse::Required, protect_data: true, ..Settings::default() };
     assert_eq!(code(&state, Verb::Retr, &open), Some(530));
@@ -59,6 +59,6 @@ fn what_holds_for_one_command_and_what_is_forgotten() {
     assert!(!state.count_wrong(2) && state.count_wrong(2));
     state.sign_out();
     assert!(state.secure && state.protect && state.wrong == 2);
-    state.begin_anew();
+    state.reinitialize();
     assert!(state.secure && !state.protect && state.wrong == 2, "a REIN forgives nothing");
 }

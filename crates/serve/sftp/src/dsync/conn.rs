@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::super::channel::{Gone, Input, Output};
 use super::count::Tally;
 use super::permits::RunPermit;
-use super::tree::{self, Asked};
+use super::tree::{self, TreeRequest};
 use super::{Dsync, Request};
 use files::Core;
 
@@ -32,7 +32,7 @@ pub async fn serve(
     let Some(permit) = dsync.permits.take(request.who.peer.ip()) else { return false };
     let refused = request.refused.or(permit.refused);
     let (at, gone) = (request.at, Arc::<AtomicBool>::default());
-    let asked = Asked {
+    let asked = TreeRequest {
         files: Arc::clone(&core.files),
         tally: Tally::new(&request.who, core.id, records),
         busy: Arc::clone(&dsync.busy),
@@ -61,7 +61,7 @@ fn pair() -> std::io::Result<(UnixStream, Blocking)> {
     Ok((UnixStream::from_std(near)?, far))
 }
 
-fn answer(far: Blocking, asked: Asked, at: Reachable, _permit: RunPermit) -> bool {
+fn answer(far: Blocking, asked: TreeRequest, at: Reachable, _permit: RunPermit) -> bool {
     let name = asked.request.who.person.name.clone();
     let done = run::of_socket(far).map_err(Into::into).and_then(|link| {
         run::answer_with(link, at, |role, place, options| asked.tree(role, place, options))

@@ -47,7 +47,7 @@ pub(super) fn contained<T>(engine: &Engine, run: impl FnOnce() -> T) -> Result<T
 }
 
 /// What is needed for a tree, once it is known which.
-pub(super) struct Asked {
+pub(super) struct TreeRequest {
     pub(super) files: Arc<Files>,
     pub(super) tally: Tally,
     pub(super) busy: Arc<Busy>,
@@ -83,7 +83,7 @@ pub struct ShareFile {
     _opened: Option<Opened>,
 }
 
-impl Asked {
+impl TreeRequest {
     /// The tree for a part of a run.
     ///
     /// # Errors

@@ -56,9 +56,9 @@ fn special_bits_without_execution_are_capitals() {
 
 /// Counts how often it is asked.
 #[derive(Default)]
-struct Asked(AtomicU32);
+struct CountedOwners(AtomicU32);
 
-impl Owners for Asked {
+impl Owners for CountedOwners {
     fn user(&self, _: u32) -> Option<String> {
         self.0.fetch_add(1, Relaxed);
         None
@@ -72,7 +72,7 @@ impl Owners for Asked {
 
 #[test]
 fn an_owner_of_many_files_is_asked_for_once() {
-    let asked = Asked::default();
+    let asked = CountedOwners::default();
     let mut known = OwnerNames::new(&asked);
     for n in 0..100 {
         let attr = Attr { uid: n % 2, gid: 7, ..Attr::of_shares() };

@@ -236,7 +236,7 @@ fn keys_are_renewed_below_the_data() {
 }
 
 #[test]
-fn nobody_renews_keys_before_signing_in() {
+fn no_client_renews_keys_before_signing_in() {
     run(async {
         let server = Server::start();
         let mut client = server.client().await;
@@ -278,7 +278,7 @@ fn several_channels_at_once_up_to_a_limit() {
 }
 
 #[test]
-fn nothing_but_sftp_is_to_be_had() {
+fn nothing_but_sftp_is_available() {
     run(async {
         let server = Server::start();
         let mut client = server.signed_in().await;
@@ -452,7 +452,7 @@ fn strangers_do_not_take_all_places() {
 }
 
 #[test]
-fn the_end_is_told() {
+fn the_end_is_reported() {
     run(async {
         let server = Server::start();
         let mut client = server.signed_in().await;
@@ -535,7 +535,7 @@ fn a_full_account_lets_a_connection_wait_until_there_is_room() {
 }
 
 #[test]
-fn many_idle_sessions_stop_nobody() {
+fn many_idle_sessions_stop_no_other() {
     run(async {
         engine::transport::raise_descriptor_limit().unwrap();
         let server = Server::start();

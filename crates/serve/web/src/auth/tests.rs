@@ -19,7 +19,7 @@ fn credentials_are_read_as_the_rfc_has_them() {
 }
 
 #[test]
-fn nobody_is_sent_to_another_site() {
+fn no_client_is_sent_to_another_site() {
     for (to, home_is) in [
         ("/a b/", "/a b/"),
         ("", "/"),

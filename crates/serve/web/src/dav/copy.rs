@@ -359,7 +359,7 @@ impl Copying<'_, '_> {
         // Also asks whether the caller may read it.
         let reader = core.reader(who, node.clone()).await?;
         let set = SetAttr { mode: Some(node.attr.mode & 0o777), ..self.job.new_file() };
-        let mut upload = core.upload(who, spot, How::Whole(set)).await?;
+        let mut upload = core.upload(who, spot, How::Atomic(set)).await?;
         if !upload.is_aside() {
             // It could only be opened where it is: what was in it is gone already.
             core.set_attr(who, upload.node(), SetAttr { size: Some(0), ..SetAttr::default() })

@@ -21,7 +21,7 @@ use super::{Dav, Job, Outcome, multi, refuse};
 use crate::request::{Local, put_percent_encoded};
 use crate::response::{Broken, Produce, Response};
 use files::list::{Listed, Listing};
-use files::{Caller, Core, Found, Links, Node, VPath};
+use files::{Caller, Core, Links, Node, PathTarget, VPath};
 
 /// Answers PROPFIND.
 pub(super) async fn propfind(job: &mut Job<'_, '_>) -> Outcome {
@@ -37,8 +37,8 @@ pub(super) async fn propfind(job: &mut Job<'_, '_>) -> Outcome {
     job.permit(&[]).await?;
     let found = shown(job).await?;
     let collection = match &found {
-        Found::Root => true,
-        Found::Node(node) => node.is_dir(),
+        PathTarget::Root => true,
+        PathTarget::Node(node) => node.is_dir(),
     };
     // A tree can have millions of members (§9.1: a server may refuse this).
     if collection && depth == Depth::Infinity {
@@ -77,13 +77,13 @@ pub(super) async fn propfind(job: &mut Job<'_, '_>) -> Outcome {
 }
 
 /// What a path leads to, or the link that leads nowhere.
-async fn shown(job: &Job<'_, '_>) -> Result<Found, Response> {
+async fn shown(job: &Job<'_, '_>) -> Result<PathTarget, Response> {
     let refused = match job.found().await {
         Err(refused) => refused,
         found => return found,
     };
     match job.spot(Links::Keep).await.and_then(|spot| spot.node()) {
-        Ok(link) if link.attr.kind == FileType::Symlink => Ok(Found::Node(link)),
+        Ok(link) if link.attr.kind == FileType::Symlink => Ok(PathTarget::Node(link)),
         _ => Err(refused),
     }
 }
@@ -91,7 +91,7 @@ async fn shown(job: &Job<'_, '_>) -> Result<Found, Response> {
 /// What comes next.
 enum Stage {
     /// The resource itself.
-    Begin(Found),
+    Begin(PathTarget),
     /// Shares, those that come last first.
     Shares(Vec<VPath>),
     /// Members of a directory: those with dead properties still to be read, and those that are
@@ -145,7 +145,7 @@ impl Answer {
     /// Makes the next part; false if that was the last one.
     async fn step(&mut self) -> vfs::fs::Result<bool> {
         match std::mem::replace(&mut self.stage, Stage::End) {
-            Stage::Begin(Found::Root) => {
+            Stage::Begin(PathTarget::Root) => {
                 self.add((b"/", "/"), Lineage::UNKNOWN, None, &Dead::default());
                 let shares = self.core.shares(&self.who);
                 let paths =
@@ -153,7 +153,7 @@ impl Answer {
                 let paths = paths.filter(|_| self.members);
                 self.stage = Stage::Shares(paths.collect());
             }
-            Stage::Begin(Found::Node(node)) => {
+            Stage::Begin(PathTarget::Node(node)) => {
                 let (path, of) = (self.path.to_bytes(), self.of.clone());
                 self.one((&path, &of), &node).await?;
                 if self.members {
@@ -168,7 +168,8 @@ impl Answer {
                 let Some(path) = paths.pop() else { return Ok(self.end()) };
                 self.stage = Stage::Shares(paths);
                 // A share with a root that the caller cannot access is omitted.
-                if let Ok(Found::Node(node)) = self.core.find(&self.who, &path, Links::Follow).await
+                if let Ok(PathTarget::Node(node)) =
+                    self.core.find(&self.who, &path, Links::Follow).await
                 {
                     let of = Lineage { file: Some(node.key()), above: Vec::new() };
                     self.one((&path.to_bytes(), &of), &node).await?;

@@ -17,7 +17,7 @@ use super::state::{Lineage, Lock, Touched};
 use super::{Job, Outcome, multi, refuse};
 use crate::response::Response;
 use files::upload::How;
-use files::{Found, Links, Node, recall};
+use files::{Links, Node, PathTarget, recall};
 
 /// Answers LOCK: a new lock, or with no body a refresh of an existing one.
 pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
@@ -57,9 +57,9 @@ pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
         let take = move |_: vfs::fs::Context<'_>| dav.locks.take(wanted);
         match job.core.pooled(&job.who, &node.reached.cred, take).await? {
             Ok(lock) => return Ok(given(job, &lock, if made { 201 } else { 200 }, true)),
-            Err(LockError::Held(other)) => return Err(in_the_way(&path, &other)),
+            Err(LockError::Locked(other)) => return Err(in_the_way(&path, &other)),
             // The recall of a delegation is pending.
-            Err(LockError::Later) if !job.core.files.locks.in_grace() && !until.passed() => {
+            Err(LockError::Unavailable) if !job.core.files.locks.in_grace() && !until.passed() => {
                 recall::released(&job.core.files.locks, Some(node.key()), until).await;
             }
             Err(error) => return refuse(code(&error), &error.to_string()),
@@ -69,8 +69,8 @@ pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
 
 fn code(error: &LockError) -> u16 {
     match error {
-        LockError::Held(_) | LockError::Open => 423,
-        LockError::Later | LockError::Full => 503,
+        LockError::Locked(_) | LockError::Open => 423,
+        LockError::Unavailable | LockError::Full => 503,
         LockError::Unknown => 412,
         LockError::Journal(_) => 500,
     }
@@ -83,8 +83,8 @@ async fn what(
     (path, of): (&[u8], &Lineage),
 ) -> Result<(Node, bool), Response> {
     match job.core.find(&job.who, &job.path, Links::Follow).await {
-        Ok(Found::Root) => refuse(403, "the list of shares cannot be locked"),
-        Ok(Found::Node(node)) => {
+        Ok(PathTarget::Root) => refuse(403, "the list of shares cannot be locked"),
+        Ok(PathTarget::Node(node)) => {
             (job.site.seen)(&node);
             job.is_named(&node)?;
             job.permit(&[]).await?;

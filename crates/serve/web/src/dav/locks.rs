@@ -52,14 +52,14 @@ type OpenMethod = fn(&LockTable, FileKey, &Owner, Share) -> Result<Share, opens:
 pub enum LockError {
     /// Another lock is in the way.
     #[error("conflicts with another lock")]
-    Held(Arc<Lock>),
+    Locked(Arc<Lock>),
     /// A client has the file open for writing, over any protocol.
     #[error("the file is open for writing")]
     Open,
     /// Clients of some protocol may still reclaim what they had, or must give something back first:
     /// it is worth trying again.
     #[error("not now")]
-    Later,
+    Unavailable,
     /// A limit is reached.
     #[error("too many locks")]
     Full,
@@ -200,7 +200,7 @@ impl Locks {
         let owner = lock.holder().ok_or(LockError::Full)?;
         match open(&self.opens, lock.file, &owner, lock.share()) {
             Ok(_) => Ok(()),
-            Err(opens::Refused::Recalling | opens::Refused::Grace) => Err(LockError::Later),
+            Err(opens::Refused::Recalling | opens::Refused::Grace) => Err(LockError::Unavailable),
             Err(opens::Refused::Full) => Err(LockError::Full),
             Err(_) => Err(LockError::Open),
         }
@@ -236,7 +236,7 @@ impl Locks {
     /// [`LockError`]; then nothing is held.
     pub fn take(&self, wanted: LockRequest) -> Result<Arc<Lock>, LockError> {
         if self.opens.waits_for_grace(Protocol::Http, GraceRequest::Name) {
-            return Err(LockError::Later);
+            return Err(LockError::Unavailable);
         }
         let (timeout_s, now_s) = (granted(wanted.seconds), self.now_s());
         let lock = Lock {
@@ -256,7 +256,7 @@ impl Locks {
         let _writing = held(&self.writing);
         let lock = match self.shelf().table.add(lock) {
             Ok(lock) => lock,
-            Err(Refused::Held(other)) => return Err(LockError::Held(other)),
+            Err(Refused::Locked(other)) => return Err(LockError::Locked(other)),
             Err(Refused::Full) => return Err(LockError::Full),
         };
         let kept = match self.enter(&lock, LockTable::open) {

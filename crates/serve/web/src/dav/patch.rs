@@ -13,7 +13,7 @@ use wire::dav::xml::{Name, Writer};
 
 use super::dead::Dead;
 use super::precondition::lineage_of;
-use super::props::Live;
+use super::props::LiveProperty;
 use super::state::{Lineage, Touched};
 use super::{Dav, Job, Outcome, multi, refuse};
 use crate::date;
@@ -32,8 +32,8 @@ impl Plan {
     fn of(patches: &[Patch]) -> Self {
         let mut plan = Self::default();
         for patch in patches {
-            match (Live::of(patch.name()), patch) {
-                (None | Some(Live::DisplayName), _) => plan.dead.push(patch.clone()),
+            match (LiveProperty::of(patch.name()), patch) {
+                (None | Some(LiveProperty::DisplayName), _) => plan.dead.push(patch.clone()),
                 (Some(live), Patch::Set(element)) if live.may_be_set() => {
                     match date::parse(element.text().trim()) {
                         Some(sec) => plan.time(live, sec),
@@ -46,10 +46,10 @@ impl Plan {
         plan
     }
 
-    fn time(&mut self, live: Live, sec: i64) {
+    fn time(&mut self, live: LiveProperty, sec: i64) {
         let at = SetTime::At(Time { sec, nsec: 0 });
         match live {
-            Live::Win32LastAccess => self.set.atime = at,
+            LiveProperty::Win32LastAccess => self.set.atime = at,
             _ => self.set.mtime = at,
         }
     }

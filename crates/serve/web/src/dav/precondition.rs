@@ -20,7 +20,7 @@ use crate::request::{Headers, decode_path};
 use crate::response::Response;
 use crate::select::Validators;
 use files::caller::Reached;
-use files::{Caller, Core, Found, Links, Node, Spot, VPath};
+use files::{Caller, Core, Links, Node, PathTarget, Spot, VPath};
 
 /// The parts of a request that preconditions are in.
 #[derive(Clone, Copy)]
@@ -83,7 +83,7 @@ pub(super) async fn lineage_of(
         Ok(spot) => lineage_at(core, who, &spot).await,
         // A share itself, or a caller's root: it has no parent directory that the caller can reach.
         Err(Status::NotOwner) => match core.find(who, path, Links::Follow).await {
-            Ok(Found::Node(node)) => {
+            Ok(PathTarget::Node(node)) => {
                 let mut above = above(core, who, (&node.reached, node.handle)).await?;
                 above.drain(..above.len().min(1));
                 Ok(Lineage { file: Some(node.key()), above })
@@ -136,19 +136,25 @@ pub(super) fn that_goes(attr: &Attr) -> Option<FileKey> {
 }
 
 /// A resource in `If`.
-struct Spoken {
+struct ResourceState {
     etag: Option<String>,
     locks: Vec<Arc<Lock>>,
 }
 
-async fn spoken(dav: &Dav, core: &Core, who: &Caller, path: &VPath, tagged: bool) -> Spoken {
+async fn resource_state(
+    dav: &Dav,
+    core: &Core,
+    who: &Caller,
+    path: &VPath,
+    tagged: bool,
+) -> ResourceState {
     let mut etag = None;
     if tagged && let Ok(found) = core.find(who, path, Links::Follow).await {
         let node = found.node().ok().filter(Node::is_file);
         etag = node.map(|node| Validators::of(&node.attr).etag);
     }
     // Of what cannot be found out, no condition holds.
-    Spoken { etag, locks: dav.covering(core, who, path).await.unwrap_or_default() }
+    ResourceState { etag, locks: dav.covering(core, who, path).await.unwrap_or_default() }
 }
 
 /// Judges `If`; true if it holds.
@@ -160,7 +166,7 @@ async fn holds(
     header: &If<'_>,
 ) -> bool {
     let is_etag = |state: &State<'_>| matches!(state, State::ETag(_));
-    let mut known: HashMap<Option<&str>, Option<Spoken>> = HashMap::new();
+    let mut known: HashMap<Option<&str>, Option<ResourceState>> = HashMap::new();
     for list in &header.lists {
         if known.contains_key(&list.resource) {
             continue;
@@ -171,17 +177,17 @@ async fn holds(
             Some(url) => asked.local(url),
             None => Some(asked.path.clone()),
         };
-        let spoken = match path {
-            Some(path) => Some(spoken(dav, core, who, &path, tagged).await),
+        let resource_state = match path {
+            Some(path) => Some(resource_state(dav, core, who, &path, tagged).await),
             None => None,
         };
-        known.insert(list.resource, spoken);
+        known.insert(list.resource, resource_state);
     }
     header.holds(|resource, state| {
-        let Some(Some(spoken)) = known.get(&resource) else { return false };
+        let Some(Some(resource_state)) = known.get(&resource) else { return false };
         match state {
-            State::Token(token) => spoken.locks.iter().any(|lock| lock.token == *token),
-            State::ETag(etag) => spoken.etag.as_deref() == Some(*etag),
+            State::Token(token) => resource_state.locks.iter().any(|lock| lock.token == *token),
+            State::ETag(etag) => resource_state.etag.as_deref() == Some(*etag),
         }
     })
 }

@@ -20,9 +20,9 @@ macro_rules! live {
         /// A live property.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[allow(missing_docs)]
-        pub enum Live { $($which,)* }
+        pub enum LiveProperty { $($which,)* }
 
-        impl Live {
+        impl LiveProperty {
             /// All of them, and whether `allprop` includes them (§9.1: those of RFC 4918).
             const ALL: &[(Self, &'static str, &'static str, bool)] =
                 &[$((Self::$which, $ns, $local, $all),)*];
@@ -46,7 +46,7 @@ live! {
     Win32LastAccess = WIN32, "Win32LastAccessTime", false;
 }
 
-impl Live {
+impl LiveProperty {
     /// The one of this name.
     pub fn of(name: &Name) -> Option<Self> {
         Self::ALL.iter().find(|(_, ns, local, _)| name.is(ns, local)).map(|live| live.0)
@@ -85,7 +85,7 @@ pub struct Resource<'a> {
 /// The requested properties, with the names looked up once and not for each resource.
 pub struct PropertyRequest {
     find: Find,
-    live: Vec<Option<Live>>,
+    live: Vec<Option<LiveProperty>>,
 }
 
 impl PropertyRequest {
@@ -95,7 +95,7 @@ impl PropertyRequest {
             Find::All(names) | Find::These(names) => names.as_slice(),
             Find::Names => &[],
         };
-        let live = names.iter().map(Live::of).collect();
+        let live = names.iter().map(LiveProperty::of).collect();
         Self { find, live }
     }
 
@@ -109,9 +109,9 @@ impl PropertyRequest {
 pub fn needs_dead(find: &Find) -> bool {
     match find {
         Find::All(_) | Find::Names => true,
-        Find::These(names) => {
-            names.iter().any(|name| matches!(Live::of(name), None | Some(Live::DisplayName)))
-        }
+        Find::These(names) => names
+            .iter()
+            .any(|name| matches!(LiveProperty::of(name), None | Some(LiveProperty::DisplayName))),
     }
 }
 
@@ -121,7 +121,12 @@ pub fn needs_space(find: &Find) -> bool {
         Find::All(names) | Find::These(names) => names.as_slice(),
         Find::Names => &[],
     };
-    let quota = |name| matches!(Live::of(name), Some(Live::QuotaAvailable | Live::QuotaUsed));
+    let quota = |name| {
+        matches!(
+            LiveProperty::of(name),
+            Some(LiveProperty::QuotaAvailable | LiveProperty::QuotaUsed)
+        )
+    };
     asked.iter().any(quota)
 }
 
@@ -136,56 +141,60 @@ impl Resource<'_> {
     }
 
     /// Adds the value of a property as text; false if it has none, or one that is no text.
-    fn put_text(&self, which: Live, out: &mut String) -> bool {
+    fn put_text(&self, which: LiveProperty, out: &mut String) -> bool {
         let file = self.attr.filter(|_| !self.is_collection());
         let done = match which {
-            Live::CreationDate => self.attr.map(|attr| {
+            LiveProperty::CreationDate => self.attr.map(|attr| {
                 let first = attr.birth.unwrap_or(attr.mtime.min(attr.ctime));
                 date::put_iso(first.sec, out);
             }),
-            Live::DisplayName => {
+            LiveProperty::DisplayName => {
                 Writer::new(out).text(&String::from_utf8_lossy(self.name()));
                 Some(())
             }
-            Live::ContentLength => file.map(|attr| put_number(attr.size, out)),
+            LiveProperty::ContentLength => file.map(|attr| put_number(attr.size, out)),
             // No type has a character that would have to be escaped.
-            Live::ContentType => file.map(|_| out.push_str(kind::of(self.name()))),
-            Live::ETag => file.map(|attr| select::put_etag(attr, "&quot;", out)),
-            Live::LastModified | Live::Win32LastModified => {
+            LiveProperty::ContentType => file.map(|_| out.push_str(kind::of(self.name()))),
+            LiveProperty::ETag => file.map(|attr| select::put_etag(attr, "&quot;", out)),
+            LiveProperty::LastModified | LiveProperty::Win32LastModified => {
                 self.attr.map(|attr| date::put(attr.mtime.sec, out))
             }
-            Live::Win32LastAccess => self.attr.map(|attr| date::put(attr.atime.sec, out)),
-            Live::QuotaAvailable => self.space.map(|space| put_number(space.avail_bytes, out)),
-            Live::QuotaUsed => {
+            LiveProperty::Win32LastAccess => self.attr.map(|attr| date::put(attr.atime.sec, out)),
+            LiveProperty::QuotaAvailable => {
+                self.space.map(|space| put_number(space.avail_bytes, out))
+            }
+            LiveProperty::QuotaUsed => {
                 let used = |space: Space| space.total_bytes.saturating_sub(space.free_bytes);
                 self.space.map(|space| put_number(used(space), out))
             }
-            Live::LockDiscovery | Live::ResourceType | Live::SupportedLock => None,
+            LiveProperty::LockDiscovery
+            | LiveProperty::ResourceType
+            | LiveProperty::SupportedLock => None,
         };
         done.is_some()
     }
 
     /// Adds a property with its value; false if the resource does not have it.
-    fn write(&self, out: &mut String, which: Live) -> bool {
-        let Some((_, ns, local, _)) = Live::ALL.get(which as usize) else { return false };
+    fn write(&self, out: &mut String, which: LiveProperty) -> bool {
+        let Some((_, ns, local, _)) = LiveProperty::ALL.get(which as usize) else { return false };
         let mut w = Writer::new(out);
         match which {
-            Live::DisplayName if self.own_name().is_some() => {
+            LiveProperty::DisplayName if self.own_name().is_some() => {
                 w.raw(self.own_name().unwrap_or_default());
             }
-            Live::ResourceType if self.is_collection() => {
+            LiveProperty::ResourceType if self.is_collection() => {
                 w.raw("<D:resourcetype><D:collection/></D:resourcetype>");
             }
-            Live::ResourceType => {
+            LiveProperty::ResourceType => {
                 w.raw("<D:resourcetype/>");
             }
-            Live::SupportedLock if self.attr.is_some() => {
+            LiveProperty::SupportedLock if self.attr.is_some() => {
                 w.raw(SUPPORTED_LOCK);
             }
-            Live::SupportedLock => {
+            LiveProperty::SupportedLock => {
                 w.raw("<D:supportedlock/>");
             }
-            Live::LockDiscovery => {
+            LiveProperty::LockDiscovery => {
                 write_discovery(&mut w, self.locks, &self.locks.covering(self.path, self.of));
             }
             which => return self.write_text(out, which, (ns, local)),
@@ -194,7 +203,7 @@ impl Resource<'_> {
     }
 
     /// The same of a property that has text as its value.
-    fn write_text(&self, out: &mut String, which: Live, (ns, local): (&str, &str)) -> bool {
+    fn write_text(&self, out: &mut String, which: LiveProperty, (ns, local): (&str, &str)) -> bool {
         let start = out.len();
         let is_dav = *ns == *DAV;
         let mut w = Writer::new(out);
@@ -214,7 +223,7 @@ impl Resource<'_> {
 
     /// Its dead properties with names of their own.
     fn others(&self) -> impl Iterator<Item = (&Name, &String)> {
-        self.dead.0.iter().filter(|(name, _)| Live::of(name).is_none())
+        self.dead.0.iter().filter(|(name, _)| LiveProperty::of(name).is_none())
     }
 
     /// The display name that a client has set, as XML.
@@ -244,7 +253,7 @@ impl Resource<'_> {
 
     fn names(&self, w: &mut Writer<'_>) {
         w.raw("<D:propstat><D:prop>");
-        for (_, ns, local, all) in Live::ALL {
+        for (_, ns, local, all) in LiveProperty::ALL {
             if *all {
                 w.empty(&Name::new(ns, local));
             }
@@ -260,14 +269,14 @@ impl Resource<'_> {
     fn values<'n>(
         &self,
         out: &mut String,
-        named: impl Iterator<Item = (&'n Name, &'n Option<Live>)>,
+        named: impl Iterator<Item = (&'n Name, &'n Option<LiveProperty>)>,
         all: bool,
     ) {
         let (start, mut missing) = (out.len(), Vec::new());
         out.push_str("<D:propstat><D:prop>");
         let begun = out.len();
         if all {
-            for (live, ..) in Live::ALL.iter().filter(|live| live.3) {
+            for (live, ..) in LiveProperty::ALL.iter().filter(|live| live.3) {
                 self.write(out, *live);
             }
             self.others().for_each(|(_, xml)| out.push_str(xml));

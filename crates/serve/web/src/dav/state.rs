@@ -53,7 +53,7 @@ pub struct Lock {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// This one is in the way.
-    Held(Arc<Lock>),
+    Locked(Arc<Lock>),
     /// A limit is reached.
     Full,
 }
@@ -231,7 +231,7 @@ impl Table {
     /// [`Refused`].
     pub fn add(&mut self, lock: Lock) -> Result<Arc<Lock>, Refused> {
         if let Some(other) = self.conflict(&lock) {
-            return Err(Refused::Held(other));
+            return Err(Refused::Locked(other));
         }
         let of_user = self.by_user.get(&lock.user).copied().unwrap_or(0);
         // Of a lock that an earlier version stored it is unknown.

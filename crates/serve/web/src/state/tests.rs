@@ -42,7 +42,7 @@ fn a_password_is_believed_for_a_bounded_time_however_often_it_is_used() {
 }
 
 #[test]
-fn who_is_gone_is_not_known_any_more() {
+fn ended_sessions_are_not_known_any_more() {
     let sessions = Sessions::default();
     sessions.keep(b"a", false, (person("alice"), 1), 0);
     sessions.renew(b"a", Some(person("alice")), 2);

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use super::{kernel_ports, wait_at};
 
 #[test]
-fn a_range_that_is_full_is_said_to_be() {
+fn a_full_range_is_reported() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let local = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -22,7 +22,7 @@ fn let_in(all: &Unsigned, from: IpAddr, penalty: Duration, now_ns: u64) -> usize
 }
 
 #[test]
-fn who_comes_again_and_again_waits_and_nobody_else() {
+fn addresses_that_connect_repeatedly_wait_and_no_others() {
     let all = Unsigned::default();
     let first = let_in(&all, client(1), SSH_PENALTY_NOBODY, SECOND);
     // ssh-audit calls fewer than 20 a second safe (CVE-2002-20001).
@@ -35,7 +35,7 @@ fn who_comes_again_and_again_waits_and_nobody_else() {
 }
 
 #[test]
-fn who_only_holds_places_waits_longer_but_not_for_ever() {
+fn addresses_that_only_hold_permits_wait_longer_but_not_for_ever() {
     let all = Unsigned::default();
     let held: Vec<_> = (0..100).filter_map(|_| all.enter(client(1), SECOND, None)).collect();
     assert!(held.len() > SSH_UNSIGNED_PEER_MAX, "the oldest make room");
@@ -49,7 +49,7 @@ fn who_only_holds_places_waits_longer_but_not_for_ever() {
 }
 
 #[test]
-fn who_signs_in_owes_nothing() {
+fn signing_in_clears_the_delay() {
     let all = Unsigned::default();
     for _ in 0..10_000 {
         assert!(all.enter(client(1), SECOND, None).is_some());

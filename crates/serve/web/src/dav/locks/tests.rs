@@ -130,7 +130,7 @@ fn a_file_open_for_writing_elsewhere_is_not_locked() {
     let shared = LockRequest { exclusive: false, ..wanted("/s/a", 1) };
     locks.take(shared).expect("shared locks let others write");
     scene.opens.begin_grace(Protocol::Nfs4);
-    assert!(matches!(locks.take(wanted("/s/b", 2)), Err(LockError::Later)));
+    assert!(matches!(locks.take(wanted("/s/b", 2)), Err(LockError::Unavailable)));
 }
 
 #[test]

@@ -42,11 +42,11 @@ fn exclusive_locks_exclude_all_and_shared_ones_their_like_not() {
     table.add(lock("1", "/s/a", false, false)).expect("free");
     table.add(lock("2", "/s/a", false, false)).expect("shared");
     let refused = table.add(lock("3", "/s/a", true, false));
-    assert!(matches!(refused, Err(Refused::Held(_))));
+    assert!(matches!(refused, Err(Refused::Locked(_))));
     table.add(lock("4", "/s/b", true, false)).expect("free");
     for exclusive in [true, false] {
         let refused = table.add(lock("5", "/s/b", exclusive, false));
-        assert!(matches!(refused, Err(Refused::Held(other)) if other.token == "4"));
+        assert!(matches!(refused, Err(Refused::Locked(other)) if other.token == "4"));
     }
     assert_eq!(table.len(), 3);
 }
@@ -58,13 +58,13 @@ fn deep_locks_meet_what_is_below_and_above() {
     // Another name that begins the same is not below.
     table.add(lock("beside", "/s/d-x", true, true)).expect("free");
     let refused = table.add(lock("deep", "/s/d", false, true));
-    assert!(matches!(refused, Err(Refused::Held(other)) if other.token == "file"));
+    assert!(matches!(refused, Err(Refused::Locked(other)) if other.token == "file"));
     table.add(lock("flat", "/s/d", true, false)).expect("it does not cover members");
     table.remove("file");
     table.remove("flat");
     table.add(lock("deep", "/s/d", true, true)).expect("free now");
     let refused = table.add(lock("under", "/s/d/e/f", false, false));
-    assert!(matches!(refused, Err(Refused::Held(other)) if other.token == "deep"));
+    assert!(matches!(refused, Err(Refused::Locked(other)) if other.token == "deep"));
     assert_eq!(tokens(table.covering(b"/s/d/e/f", Lineage::UNKNOWN)), ["deep"]);
     assert_eq!(tokens(table.covering(b"/s/dd", Lineage::UNKNOWN)), [""; 0]);
     assert_eq!(tokens(table.below(b"/s", Lineage::UNKNOWN)), ["beside", "deep"]);
@@ -121,7 +121,7 @@ fn locks_end() {
 }
 
 #[test]
-fn nobody_takes_all_locks() {
+fn no_user_takes_all_locks() {
     let mut table = Table::default();
     for n in 0..DAV_LOCKS_PER_USER_MAX {
         table.add(lock(&n.to_string(), &format!("/s/{n}"), true, false)).expect("free");
@@ -173,7 +173,7 @@ fn a_lock_covers_its_file_by_every_path() {
     let of = lineage("/s/d/f", &["/s/d", "/s"]);
     assert_eq!(tokens(table.covering(b"/t/f", &of)), ["file"]);
     let again = Lock { file: file("/s/d/f"), ..lock("2", "/t/f", false, false) };
-    assert!(matches!(table.add(again), Err(Refused::Held(other)) if other.token == "file"));
+    assert!(matches!(table.add(again), Err(Refused::Locked(other)) if other.token == "file"));
     // Another file with its number, later.
     let file_now = FileKey { generation: 6, ..file("/s/d/f") };
     let later = Lineage { file: Some(file_now), ..of.clone() };
