@@ -8,7 +8,7 @@ use wire::nfs4::*;
 use crate::scene::{Client, Scene};
 
 #[test]
-fn a_compound_that_waits_for_room_on_the_pool_goes_on_where_it_was() {
+fn a_compound_that_waits_for_the_pool_continues_where_it_was() {
     let pool = PoolLimits { threads: 1, queue: 1, per_client: 1 };
     let scene = Scene::with_pool(MemFs::new(tag("t"), 1 << 30), Vec::new(), pool);
     let addr = scene.addr;

@@ -39,7 +39,7 @@ fn check_recall(called: &Called, client: &Client, id: Stateid4, sequence: u32) {
 }
 
 #[test]
-fn a_conflict_calls_the_holder_back_and_goes_on() {
+fn a_conflict_recalls_from_the_holder_and_continues() {
     let scene = Scene::new();
     let (mut holder, id) = holder(&scene);
     assert_eq!(holder.test(id), Nfsstat4::OK);
@@ -127,7 +127,7 @@ fn its_own_changes_recall_nothing() {
 }
 
 #[test]
-fn who_does_not_answer_loses_it_after_a_lease() {
+fn a_client_without_a_reply_loses_it_after_a_lease() {
     let scene = Scene::new();
     let (mut holder, id) = holder(&scene);
     let mut other = other(&scene);
@@ -150,7 +150,7 @@ fn who_does_not_answer_loses_it_after_a_lease() {
 }
 
 #[test]
-fn a_cut_back_channel_is_told_and_mended() {
+fn a_cut_back_channel_is_reported_and_replaced() {
     let scene = Scene::new();
     let (mut holder, id) = holder(&scene);
     // The connection ends; the session continues over another.
@@ -200,7 +200,7 @@ fn a_recall_that_could_not_be_sent_goes_over_the_next_connection() {
 }
 
 #[test]
-fn callbacks_are_made_as_whom_the_client_says() {
+fn callbacks_have_the_credentials_of_the_client() {
     let scene = Scene::new();
     let sys = |uid| {
         CallbackSec4::Sys(CallbackSys4 {
@@ -331,7 +331,7 @@ fn a_client_of_4_0_is_called_at_its_address() {
 }
 
 #[test]
-fn a_client_of_4_0_that_stops_listening_is_told_by_renew() {
+fn a_client_of_4_0_that_stops_listening_is_notified_by_renew() {
     let scene = Scene::new();
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let (mut wire, id) = old_client(&scene, &listener);
@@ -351,7 +351,7 @@ fn a_client_of_4_0_that_stops_listening_is_told_by_renew() {
 }
 
 #[test]
-fn nobody_is_called_elsewhere_than_where_he_calls_from() {
+fn callbacks_go_only_to_the_address_of_the_client() {
     let scene = Scene::new();
     let mut wire = Wire::connect(scene.addr);
     let id = set_client(&mut wire, "127.0.0.2.8.1");

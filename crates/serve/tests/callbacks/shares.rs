@@ -17,7 +17,7 @@ fn add_other(scene: &Scene) {
     scene.shares.replace(table);
 }
 
-fn take_away(scene: &Scene, name: &str) -> (usize, usize) {
+fn remove_share(scene: &Scene, name: &str) -> (usize, usize) {
     let mut table = ShareTable::clone(&scene.shares.load());
     table.remove(name).expect("it is there");
     scene.shares.replace(table);
@@ -55,7 +55,7 @@ fn what_was_held_through_it_ends_with_it() {
     let before = scene.locks.counts();
     assert_eq!((before.opens, before.leases), (1, 1));
 
-    assert_eq!(take_away(&scene, "t"), (1, 1));
+    assert_eq!(remove_share(&scene, "t"), (1, 1));
     let LockCounts { opens, locks, leases, .. } = scene.locks.counts();
     assert_eq!((opens, locks, leases), (0, 0, 0));
     assert_eq!(status(&mut holder, &gone), Nfsstat4::STALE);
@@ -75,7 +75,7 @@ fn one_share_of_two_keeps_what_is_held() {
     let scene = Scene::new();
     add_other(&scene);
     let (mut holder, id) = holder(&scene);
-    assert_eq!(take_away(&scene, "other"), (0, 0));
+    assert_eq!(remove_share(&scene, "other"), (0, 0));
     assert_eq!(holder.test(id), Nfsstat4::OK);
     assert!(holder.open(READ, false).is_ok());
     assert_eq!(holder.give_back(id), Nfsstat4::OK);

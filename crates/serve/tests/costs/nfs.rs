@@ -25,7 +25,7 @@ fn lookup(name: &'static str) -> ArgOp<'static> {
 }
 
 /// What operations are made of.
-struct Parts {
+struct Operands {
     /// Directories, files and links, by name.
     handles: Vec<(&'static str, Vec<u8>)>,
     /// Attributes to be set and compared: access control lists of more and more entries.
@@ -48,7 +48,7 @@ pub fn handle(wire: &mut Wire, name: &'static str) -> Vec<u8> {
     ok.object.0.to_vec()
 }
 
-impl Parts {
+impl Operands {
     fn new(wire: &mut Wire) -> Self {
         let handles = NAMES.into_iter().map(|name| (name, handle(wire, name))).collect();
         let lists = [1, 50, 250, 500, 1_000].map(|count: u32| {
@@ -195,7 +195,7 @@ impl Parts {
 }
 
 /// A call of version 3.
-fn call3(wire: &mut Wire, parts: &Parts, random: &mut SeededRandom) -> String {
+fn call3(wire: &mut Wire, parts: &Operands, random: &mut SeededRandom) -> String {
     let (name, handle) = &parts.handles[random.below(parts.handles.len() as u64) as usize];
     let cookie = if random.below(2) == 0 { 0 } else { up_to(random, 1 << 40) };
     let (dir, cookieverf, count) = (Fh3(handle), [0; 8], up_to(random, 1 << 21) as u32);
@@ -226,7 +226,7 @@ fn of_nfs() {
     let folder = tree::new();
     let scene = scene(&folder);
     let mut wire = Wire::connect(scene.addr);
-    let parts = Parts::new(&mut wire);
+    let parts = Operands::new(&mut wire);
     let Client { wire: mut session, session: sessionid, .. } =
         Client::new(scene.addr, b"costs", vec![CallbackSec4::None(())]);
     // The first was RECLAIM_COMPLETE.

@@ -151,7 +151,7 @@ fn all_changes_or_none() {
 }
 
 #[test]
-fn quota_is_told_when_it_is_asked_for() {
+fn quota_is_returned_when_it_is_requested() {
     with_site(|site, alice, _| async move {
         let ask = "<propfind xmlns='DAV:'><prop><quota-available-bytes/><quota-used-bytes/></prop>\
                    </propfind>";

@@ -34,12 +34,12 @@ async fn fifo(site: &Site, who: &Caller, path: &str) {
 }
 
 /// A caller with no more than the rights of all users.
-fn nobody(who: &Caller) -> Caller {
-    let mut nobody = who.clone();
+fn anonymous_caller(who: &Caller) -> Caller {
+    let mut anonymous_caller = who.clone();
     let cred = vfs::cred::Cred { uid: 1_000, gid: 1_000, groups: Vec::new() };
-    let person = (*nobody.person).clone();
-    nobody.person = Arc::new(vfs::identity::Person { cred, anonymous: true, ..person });
-    nobody
+    let person = (*anonymous_caller.person).clone();
+    anonymous_caller.person = Arc::new(vfs::identity::Person { cred, anonymous: true, ..person });
+    anonymous_caller
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn what_cannot_be_removed_is_not_replaced() {
         for method in ["COPY", "MOVE"] {
             let line = format!("{method} /share/new");
             let header = ["destination: /share/old"];
-            let answer = site.ask(&nobody(&alice), &line, &header, "").await;
+            let answer = site.ask(&anonymous_caller(&alice), &line, &header, "").await;
             assert_eq!(answer.status, 207, "{method}: {}", answer.body);
             assert_eq!(answer.hrefs(), ["/share/old/kept/file"]);
             assert_eq!(site.data(&alice, "/share/old/kept/file").await, "precious");

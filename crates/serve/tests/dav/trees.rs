@@ -72,7 +72,7 @@ fn trees_deeper_than_any_path_are_copied_and_removed() {
 }
 
 #[test]
-fn what_is_too_deep_is_reported_and_the_server_goes_on() {
+fn what_is_too_deep_is_reported_and_the_server_continues() {
     let scratch = Scratch::in_memory();
     let share = scratch.0.join("share");
     std::fs::create_dir(share.join("deep")).expect("a folder");

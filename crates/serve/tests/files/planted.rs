@@ -68,9 +68,9 @@ impl Gate {
 }
 
 /// Calls of one name stand still as long as this lives.
-pub struct Held(Arc<Gate>);
+pub struct BlockedCalls(Arc<Gate>);
 
-impl Held {
+impl BlockedCalls {
     /// Waits until a call stands still.
     pub fn wait(&self) {
         let mut call = whole(&self.0.call);
@@ -80,7 +80,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for BlockedCalls {
     fn drop(&mut self) {
         *whole(&self.0.call) = None;
         self.0.changed.notify_all();
@@ -126,10 +126,10 @@ impl Planted {
     }
 
     /// Calls of this name that may wait stand still from now on.
-    pub fn hold(&self, call: &'static str) -> Held {
+    pub fn hold(&self, call: &'static str) -> BlockedCalls {
         *whole(&self.gate.stands) = false;
         *whole(&self.gate.call) = Some(call);
-        Held(Arc::clone(&self.gate))
+        BlockedCalls(Arc::clone(&self.gate))
     }
 
     /// The next call of this name panics: of a function of the file system, `flush` or `covered`.

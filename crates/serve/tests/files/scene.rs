@@ -144,12 +144,12 @@ impl Lookup for Nobody {
 
 /// The transfer log: its entries.
 #[derive(Default)]
-pub struct Told {
+pub struct TransferLog {
     all: Mutex<Vec<Ended>>,
     more: Condvar,
 }
 
-impl Log for Told {
+impl Log for TransferLog {
     fn is_on(&self) -> bool {
         true
     }
@@ -160,7 +160,7 @@ impl Log for Told {
     }
 }
 
-impl Told {
+impl TransferLog {
     /// Waits for this number of entries, and takes all: each as `PROTOCOL DIRECTION OUTCOME PATH
     /// BYTES@OFFSET`.
     pub fn take(&self, count: usize) -> Vec<String> {
@@ -189,7 +189,7 @@ pub struct Scene {
     /// The parts.
     pub files: Arc<Files>,
     /// The entries of the transfer log.
-    pub told: Arc<Told>,
+    pub transfers: Arc<TransferLog>,
     /// The users in them.
     pub users: Arc<Users>,
     /// Two cores.
@@ -260,7 +260,7 @@ impl Scene {
         }
         let runtimes = Arc::new(Runtimes::start(2).expect("threads"));
         let users: Arc<Users> = Arc::default();
-        let told: Arc<Told> = Arc::default();
+        let transfers: Arc<TransferLog> = Arc::default();
         let files = Files {
             service,
             shares: Shares::new(table),
@@ -273,9 +273,9 @@ impl Scene {
             ),
             identity: users.clone(),
             sign_ins: Arc::new(SignIns::default()),
-            transfers: told.clone(),
+            transfers: transfers.clone(),
         };
-        Self { files: Arc::new(files), told, users, runtimes }
+        Self { files: Arc::new(files), transfers, users, runtimes }
     }
 
     /// A user that has signed in from this machine.

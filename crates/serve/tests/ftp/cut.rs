@@ -37,7 +37,7 @@ impl Gated {
         let running =
             Running::over(Scene::over(Service::Ftp, &[("share", share)]), Settings::default());
         running.signed_in().put("old", b"before");
-        running.scene.told.take(1);
+        running.scene.transfers.take(1);
         Self { running, gate }
     }
 
@@ -65,14 +65,17 @@ impl Gated {
 
     /// The upload was cut off: `old` is as it was, and nothing else is there.
     fn is_cut(&self, what: &str) {
-        let told = self.running.scene.told.take(1);
-        assert!(told[0].starts_with("ftp") && told[0].contains(" upload cut "), "{what}: {told:?}");
+        let entries = self.running.scene.transfers.take(1);
+        assert!(
+            entries[0].starts_with("ftp") && entries[0].contains(" upload cut "),
+            "{what}: {entries:?}"
+        );
         self.holds(b"before", what);
     }
 
     fn holds(&self, expect: &[u8], what: &str) {
         assert!(self.running.signed_in().get("old") == expect, "{what}: another file");
-        self.running.scene.told.take(1);
+        self.running.scene.transfers.take(1);
         let deadline = Instant::now() + PATIENCE;
         while self.names() != [b"old"] {
             assert!(Instant::now() < deadline, "{what}: {:?}", self.names());
@@ -182,7 +185,7 @@ fn a_client_that_has_sent_quit_may_leave() {
         gated.gate.open_gate();
         let codes = (c.reply().code, c.reply().code, c.reply().code);
         assert_eq!(codes, (226, 200, 221), "{size} bytes");
-        gated.running.scene.told.take(1);
+        gated.running.scene.transfers.take(1);
         gated.holds(&vec![7; size], "complete");
     }
 }
@@ -201,7 +204,7 @@ fn an_upload_and_a_download_end_with_their_rights() {
         set("*(ro,no_root_squash)");
         data.try_finish();
         assert_eq!(c.reply().code, 451, "{size} bytes");
-        gated.running.scene.told.take(1);
+        gated.running.scene.transfers.take(1);
         gated.holds(b"before", "after it was made read-only");
         set("*(rw,no_root_squash)");
         c.put("large", &vec![7; 64 << 20]);
@@ -211,7 +214,7 @@ fn an_upload_and_a_download_end_with_their_rights() {
         assert_eq!(c.reply().code, 451);
         set("*(rw,no_root_squash)");
         assert_eq!(c.say("DELE large"), 250);
-        gated.running.scene.told.take(2);
+        gated.running.scene.transfers.take(2);
     }
 }
 
@@ -249,7 +252,7 @@ fn a_transfer_ends_with_the_service() {
     assert!(c.next().is_none());
     drop(data);
     ended.join().expect("it ends");
-    let told = gated.running.scene.told.take(1);
-    assert!(told[0].contains(" upload cut "), "{told:?}");
+    let entries = gated.running.scene.transfers.take(1);
+    assert!(entries[0].contains(" upload cut "), "{entries:?}");
     assert_eq!(gated.names(), [b"old"]);
 }

@@ -9,7 +9,7 @@ use wire::ftp::{Request, Verb, addr};
 use crate::client::{Running, connect};
 
 #[test]
-fn data_goes_to_nobody_else() {
+fn data_goes_to_no_other_client() {
     let running = Running::with(Settings::default());
     let mut c = running.signed_in();
     c.put("file", b"x");
@@ -33,7 +33,7 @@ fn data_goes_to_nobody_else() {
 }
 
 #[test]
-fn nobody_else_gets_at_a_port_that_was_opened() {
+fn no_other_client_reaches_an_opened_port() {
     let running = Running::with(Settings::default());
     let mut c = running.signed_in();
     c.put("file", b"x");

@@ -262,7 +262,7 @@ fn spaces_in_front_of_a_name_are_a_part_of_it() {
 }
 
 #[test]
-fn the_time_that_was_set_is_told() {
+fn the_time_that_was_set_is_returned() {
     let folder = Scratch::new();
     let scene = Scene::in_folder(Service::Ftp, &folder, PATIENCE);
     let running = Running::over(scene, Settings::default());

@@ -46,7 +46,7 @@ fn wrong_passwords_take_as_long_as_unknown_names_and_are_not_forgiven() {
 }
 
 #[test]
-fn who_is_no_user_any_more_is_sent_away() {
+fn removed_users_are_disconnected() {
     let running = Running::with(Settings::default());
     let mut c = running.signed_in();
     running.scene.users.add("bob", "b", Cred::root());
@@ -127,7 +127,7 @@ fn places_are_counted_in_all_and_for_each_address() {
 }
 
 #[test]
-fn who_says_nothing_is_told_to_go() {
+fn silent_clients_are_disconnected() {
     let settings = Settings { idle: Duration::from_millis(200), ..Settings::default() };
     let running = Running::with(settings);
     let mut c = running.signed_in();
@@ -136,7 +136,7 @@ fn who_says_nothing_is_told_to_go() {
 }
 
 #[test]
-fn the_end_of_the_service_is_told() {
+fn the_end_of_the_service_is_reported() {
     let mut c = {
         let running = Running::with(Settings::default());
         running.signed_in()

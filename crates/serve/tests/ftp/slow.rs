@@ -24,13 +24,13 @@ fn running() -> Running {
 }
 
 #[test]
-fn an_upload_that_trickles_is_given_up_and_one_that_is_slow_is_not() {
+fn an_upload_that_trickles_is_abandoned_and_one_that_is_slow_is_not() {
     let running = running();
-    let given_up = || running.scene.files.engine.budgets.timeouts.load(Relaxed);
+    let timeouts = || running.scene.files.engine.budgets.timeouts.load(Relaxed);
     let mut c = running.signed_in();
     let mut data = c.begin(&Request::Text(Verb::Stor, b"a"));
     let begun = Instant::now();
-    while given_up() == 0 {
+    while timeouts() == 0 {
         assert!(begun.elapsed() < DEADLINE, "not given up");
         let _cut = data.write_all(b"x");
         std::thread::park_timeout(PAUSE);
@@ -44,11 +44,11 @@ fn an_upload_that_trickles_is_given_up_and_one_that_is_slow_is_not() {
     }
     data.finish();
     assert_eq!(c.reply().code, 226);
-    assert_eq!(given_up(), 1);
+    assert_eq!(timeouts(), 1);
 }
 
 #[test]
-fn what_came_before_an_upload_was_given_up_is_kept_in_place() {
+fn what_came_before_an_upload_was_abandoned_is_retained_in_place() {
     let settings = Settings { uploads: Uploads::InPlace, ..Settings::default() };
     let running = Running::over(Scene::with_patience(Service::Ftp, PATIENCE), settings);
     let mut c = running.signed_in();
@@ -62,15 +62,15 @@ fn what_came_before_an_upload_was_given_up_is_kept_in_place() {
 }
 
 #[test]
-fn who_takes_a_byte_now_and_then_is_given_up() {
+fn a_client_that_takes_a_byte_now_and_then_is_abandoned() {
     let folder = Scratch::new();
     let in_folder = Scene::in_folder(Service::Ftp, &folder, PATIENCE);
     for running in [running(), Running::over(in_folder, Settings::default())] {
-        gives_up_who_takes_a_byte(&running);
+        abandons_a_client_that_takes_a_byte(&running);
     }
 }
 
-fn gives_up_who_takes_a_byte(running: &Running) {
+fn abandons_a_client_that_takes_a_byte(running: &Running) {
     let mut c = running.signed_in();
     c.put("large", &vec![7; 32 << 20]);
     let mut data = c.begin(&Request::Text(Verb::Retr, b"large"));

@@ -79,7 +79,7 @@ fn data_connections_may_have_to_resume_the_session() {
 /// A client that closes a connection with unread data resets it: then the end of what it has sent
 /// may be lost.
 #[test]
-fn who_uploads_finds_nothing_to_read() {
+fn an_upload_connection_has_nothing_to_read() {
     let running = Running::with(Settings { session_reuse: true, ..Settings::default() });
     let mut c = protected(&running, &running.config_of(&rustls::version::TLS13));
     let mut data = c.begin(&Request::Text(Verb::Stor, b"file"));
@@ -96,7 +96,7 @@ fn who_uploads_finds_nothing_to_read() {
 }
 
 #[test]
-fn nothing_said_in_the_clear_counts_under_tls() {
+fn nothing_sent_unencrypted_counts_under_tls() {
     let running = Running::with(Settings::default());
     let mut c = running.client();
     c.send(b"AUTH TLS\r\nUSER alice\r\n");

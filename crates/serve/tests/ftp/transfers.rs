@@ -191,7 +191,7 @@ fn the_client_may_wait_instead() {
 }
 
 #[test]
-fn stou_tells_the_name() {
+fn stou_returns_the_name() {
     let running = Running::with(Settings::default());
     let mut c = running.signed_in();
     let data = c.passive();

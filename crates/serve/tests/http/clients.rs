@@ -118,7 +118,7 @@ fn ten_gibibytes_of_nothing_are_sent() {
 }
 
 #[test]
-fn wget_goes_on_where_it_stopped_and_takes_folders() {
+fn wget_resumes_where_it_stopped_and_takes_folders() {
     if !has("wget") {
         return;
     }

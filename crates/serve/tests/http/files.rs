@@ -124,7 +124,7 @@ fn a_put_that_breaks_off_leaves_nothing() {
 }
 
 #[test]
-fn an_upload_goes_on_where_it_broke_off() {
+fn an_upload_resumes_where_it_broke_off() {
     let stand = Stand::new(open());
     let body = pattern(500_000);
     let (mut client, _) = stored(&stand, "/share/f", &body[..200_000]);

@@ -24,7 +24,7 @@ fn requests_that_come_together_are_answered_in_order() {
 }
 
 #[test]
-fn a_body_that_nobody_wants_is_not_taken_for_a_request() {
+fn an_unread_body_is_not_taken_for_a_request() {
     let stand = Stand::new(open());
     let mut client = stand.client();
     let hidden = format!("GET /share/ HTTP/1.1\r\nHost: {}\r\n\r\n", client.host);
@@ -118,7 +118,7 @@ fn old_clients_get_what_they_understand() {
 }
 
 #[test]
-fn those_who_do_nothing_do_not_stop_others() {
+fn idle_clients_do_not_stop_others() {
     let stand = Stand::new(open());
     let mut idle: Vec<_> = (0..500).map(|_| stand.client()).collect();
     for client in &mut idle {

@@ -227,7 +227,7 @@ async fn greedy(stand: &Stand) -> impl Future {
 }
 
 #[test]
-fn answers_that_nobody_reads_are_in_the_account_and_leave_it() {
+fn unread_responses_are_in_the_account_and_leave_it() {
     let stand = Stand::over(Scene::with_bytes(Service::Http, BYTES), open());
     let budgets = Arc::clone(&stand.scene.files.engine.budgets);
     let held = || usize::try_from(budgets.bytes()).unwrap();

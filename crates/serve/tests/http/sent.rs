@@ -81,8 +81,8 @@ fn a_client_that_goes_takes_nothing_with_it() {
     let stand = Stand::of(&scratch);
     scratch.set_len("share/f", 64 << 20);
     drop(begun(&stand, "/share/f"));
-    let told = stand.scene.told.take(1);
-    assert!(told[0].starts_with("http download cut /share/f "), "{told:?}");
+    let entries = stand.scene.transfers.take(1);
+    assert!(entries[0].starts_with("http download cut /share/f "), "{entries:?}");
     assert_eq!(stand.client().get("/share/f", &["Range: bytes=0-999999"]).body.len(), 1_000_000);
 }
 

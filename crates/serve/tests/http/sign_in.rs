@@ -34,7 +34,7 @@ fn a_password_is_judged_once_and_not_for_each_request() {
 }
 
 #[test]
-fn no_password_is_taken_in_the_clear_unless_it_is_set_so() {
+fn no_password_is_accepted_unencrypted_unless_it_is_set_so() {
     let stand = Stand::new(Settings { basic_over_plain: false, ..closed() });
     let mut client = stand.client();
     assert_eq!(client.get("/share/", &[ALICE]).status, 403);
@@ -122,7 +122,7 @@ fn another_site_changes_nothing() {
 }
 
 #[test]
-fn who_need_not_sign_in_may() {
+fn clients_that_need_not_sign_in_may() {
     let stand = Stand::new(Settings { sign_in: SignIn::Optional, ..closed() });
     let mut client = stand.client();
     assert_eq!(client.get("/share/", &[]).status, 200);

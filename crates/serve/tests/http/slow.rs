@@ -24,7 +24,7 @@ fn stand() -> Stand {
     Stand::over(Scene::with_patience(Service::Http, PATIENCE), open())
 }
 
-fn given_up(stand: &Stand) -> u64 {
+fn timeouts(stand: &Stand) -> u64 {
     stand.scene.files.engine.budgets.timeouts.load(Relaxed)
 }
 
@@ -51,36 +51,36 @@ fn trickle(stand: &Stand, head: &str, piece: &[u8], times: usize) -> (u16, usize
 }
 
 #[test]
-fn a_body_that_trickles_is_given_up_and_one_that_is_slow_is_not() {
+fn a_body_that_trickles_is_abandoned_and_one_that_is_slow_is_not() {
     let stand = stand();
     let head = "PUT /share/a HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n";
     // A byte in 20 ms: 50 a second, where 500 are the least.
     let (status, sent) = trickle(&stand, head, b"x", 100_000);
     assert_eq!(status, 408);
     assert!(sent < 1_000, "{sent}");
-    assert_eq!(given_up(&stand), 1);
+    assert_eq!(timeouts(&stand), 1);
     let head = "PUT /share/c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert_eq!(trickle(&stand, head, b"1\r\nx\r\n", 100_000).0, 408, "chunk by chunk");
     // Slower than anything in use today, for longer than the patience: fast enough.
     let piece = vec![b'y'; PEER_RATE_MIN as usize / 5];
     let head = "PUT /share/b HTTP/1.1\r\nHost: h\r\nContent-Length: 20000\r\n\r\n";
     assert_eq!(trickle(&stand, head, &piece, 200), (201, 200));
-    assert_eq!(given_up(&stand), 2);
+    assert_eq!(timeouts(&stand), 2);
     let mut client = stand.client();
     assert_eq!(client.get("/share/a", &[]).status, 404, "nothing is left of it");
     assert_eq!(client.get("/share/b", &[]).body.len(), 20_000);
 }
 
 #[test]
-fn who_takes_a_byte_now_and_then_is_given_up() {
+fn a_client_that_takes_a_byte_now_and_then_is_abandoned() {
     let folder = Scratch::new();
     let in_folder = Scene::in_folder(Service::Http, &folder, PATIENCE);
     for stand in [stand(), Stand::over(in_folder, open())] {
-        gives_up_who_takes_a_byte(&stand);
+        abandons_a_client_that_takes_a_byte(&stand);
     }
 }
 
-fn gives_up_who_takes_a_byte(stand: &Stand) {
+fn abandons_a_client_that_takes_a_byte(stand: &Stand) {
     let data = vec![7; 8 << 20];
     assert_eq!(stand.client().put("/share/large", &[], &data).status, 201);
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -90,7 +90,7 @@ fn gives_up_who_takes_a_byte(stand: &Stand) {
     stream.set_read_timeout(Some(PAUSE)).unwrap();
     stream.write_all(b"GET /share/large HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
     let begun = Instant::now();
-    while given_up(stand) == 0 {
+    while timeouts(stand) == 0 {
         assert!(begun.elapsed() < DEADLINE, "not given up");
         let _taken = stream.read(&mut [0; 1]);
         // So that the next byte is taken later; nothing is waited for.

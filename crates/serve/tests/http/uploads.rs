@@ -66,7 +66,7 @@ fn an_upload_in_parts_survives_its_connection_and_is_there_when_it_is_whole() {
 }
 
 #[test]
-fn an_upload_is_its_users_own_and_can_be_given_up() {
+fn an_upload_is_its_users_own_and_can_be_abandoned() {
     let stand = Stand::new(closed());
     stand.scene.users.add("bob", "secret", vfs::cred::Cred::root());
     let mut client = stand.client();

@@ -12,7 +12,7 @@ use vfs::locks::{
     SHARE_READ, SHARE_WRITE, Share,
 };
 
-use crate::op::{By, Op, Place, What};
+use crate::op::{By, Op, SharePath, What};
 use crate::world::{SIGNED_IN, World};
 
 /// What a client holds on the file `f`, or on the directory around it.
@@ -169,7 +169,7 @@ fn take(world: &mut World, holder: Holder) -> Release {
 fn op(by: By, what: Try, share: &'static str) -> Op {
     let place = |name: &str| {
         let dirs = if share == "all" { vec!["part".to_owned()] } else { Vec::new() };
-        Place { share, path: dirs.into_iter().chain([name.to_owned()]).collect() }
+        SharePath { share, path: dirs.into_iter().chain([name.to_owned()]).collect() }
     };
     let rename = |from, to| What::Rename { from: place(from), to: place(to), replaces: true };
     let what = match what {
@@ -278,7 +278,7 @@ fn in_grace_names_stay_as_documented() {
                 }
             }
         }
-        let place = |name: &str| Place { share: "all", path: vec![name.to_owned()] };
+        let place = |name: &str| SharePath { share: "all", path: vec![name.to_owned()] };
         world.locks.begin_grace(holder);
         for (by, _) in BY.into_iter().filter(|(by, _)| *by != By::Nfs4) {
             if by == By::Nfs3 {
@@ -328,8 +328,8 @@ fn what_waits_for_the_end_of_grace_is_done_then() {
 #[test]
 fn a_locked_directory_keeps_its_name() {
     let mut world = World::new();
-    let dir = Place { share: "all", path: vec!["d".to_owned()] };
-    let to = Place { share: "all", path: vec!["e".to_owned()] };
+    let dir = SharePath { share: "all", path: vec!["d".to_owned()] };
+    let to = SharePath { share: "all", path: vec!["e".to_owned()] };
     fs::create_dir(world.top.join("d")).expect("a directory");
     lock(&mut world, "/all/d", true, "0");
     for (by, _) in BY {

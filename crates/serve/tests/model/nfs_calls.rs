@@ -10,7 +10,7 @@ use wire::xdr::{Decode, Encode, Reader, Writer};
 
 use crate::nfs::stream::Stream;
 use crate::nfs::{Client, PATIENCE, Reply};
-use crate::op::{Place, What};
+use crate::op::{SharePath, What};
 use crate::tree::SHARES;
 
 /// COMPOUND (RFC 7530 §15.2).
@@ -71,7 +71,7 @@ impl Nfs {
     }
 
     /// The directory that a place is in, and its name there. `None` if that is no way.
-    fn parent<'p>(&mut self, place: &'p Place) -> Option<(Vec<u8>, &'p str)> {
+    fn parent<'p>(&mut self, place: &'p SharePath) -> Option<(Vec<u8>, &'p str)> {
         let (name, dirs) = place.path.split_last()?;
         let root = self.roots[place.share].clone();
         let dir = dirs.iter().try_fold(root, |dir, part| self.look(&dir, part))?;
@@ -122,7 +122,7 @@ impl Nfs {
         Some(done(&reply))
     }
 
-    fn put(&mut self, place: &Place, data: &[u8]) -> Option<bool> {
+    fn put(&mut self, place: &SharePath, data: &[u8]) -> Option<bool> {
         let (dir, name) = self.parent(place)?;
         let set = Sattr3 { size: Some(0), mode: Some(0o644), ..Sattr3::default() };
         let args = CreateArgs { where_: at(&dir, name), how: CreateHow::Unchecked(set) };
@@ -136,7 +136,7 @@ impl Nfs {
     }
 
     /// PUTROOTFH and LOOKUPs to the directory that a place is in.
-    fn to_parent(place: &Place) -> Vec<ArgOp<'_>> {
+    fn to_parent(place: &SharePath) -> Vec<ArgOp<'_>> {
         let dirs = &place.path[..place.path.len() - 1];
         let names = ["export", place.share].into_iter().chain(dirs.iter().map(String::as_str));
         let lookup = |name| ArgOp::Lookup(nfs4::LookupArgs4 { objname: named(name) });
@@ -146,7 +146,7 @@ impl Nfs {
     /// Does it over NFSv4.0; whether it is done.
     pub fn perform4(&mut self, what: &What) -> bool {
         self.change_transport();
-        fn last(place: &Place) -> Component4<'_> {
+        fn last(place: &SharePath) -> Component4<'_> {
             named(place.path.last().expect("a name"))
         }
         let create = |place, objtype| {

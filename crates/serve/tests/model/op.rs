@@ -17,18 +17,18 @@ pub enum By {
 
 /// A path as clients send it.
 #[derive(Clone)]
-pub struct Place {
+pub struct SharePath {
     pub share: &'static str,
     pub path: Path,
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for SharePath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text())
     }
 }
 
-impl Place {
+impl SharePath {
     /// As text, from the list of shares on.
     pub fn text(&self) -> String {
         let mut text = format!("/{}", self.share);
@@ -48,23 +48,23 @@ impl Place {
 #[derive(Debug, Clone)]
 pub enum What {
     /// Writes a file, a new one or in the place of one.
-    Put(Place, String),
-    Mkdir(Place),
-    Symlink(Place, String),
-    Link(Place, Place),
+    Put(SharePath, String),
+    Mkdir(SharePath),
+    Symlink(SharePath, String),
+    Link(SharePath, SharePath),
     /// Removes a file; over WebDAV and NFSv4 a directory too, over WebDAV with all in it.
-    Remove(Place),
-    Rmdir(Place),
+    Remove(SharePath),
+    Rmdir(SharePath),
     /// Whether what is at the new place may be replaced is up to the protocol where `replaces` has
     /// no word for it.
     Rename {
-        from: Place,
-        to: Place,
+        from: SharePath,
+        to: SharePath,
         replaces: bool,
     },
     Copy {
-        from: Place,
-        to: Place,
+        from: SharePath,
+        to: SharePath,
         replaces: bool,
         deep: bool,
     },
@@ -103,7 +103,7 @@ pub fn data(random: &mut impl Random) -> String {
 }
 
 /// A place: often an existing one, or next to one, or beyond a link.
-fn place(random: &mut impl Random, tree: &Tree, share: &'static str) -> Place {
+fn place(random: &mut impl Random, tree: &Tree, share: &'static str) -> SharePath {
     let there = tree.paths(&root_of(share));
     let mut path = Path::new();
     if !there.is_empty() && random.below(20) > 0 {
@@ -115,21 +115,21 @@ fn place(random: &mut impl Random, tree: &Tree, share: &'static str) -> Place {
     } else {
         path.push(name(random));
     }
-    Place { share, path }
+    SharePath { share, path }
 }
 
 /// A place for something new: often nothing is there.
-fn fresh(random: &mut impl Random, tree: &Tree, share: &'static str) -> Place {
+fn fresh(random: &mut impl Random, tree: &Tree, share: &'static str) -> SharePath {
     let mut dirs = tree.paths(&root_of(share));
     dirs.retain(|(_, leads_on)| *leads_on);
     dirs.push((Path::new(), true));
     let mut path = pick(random, &dirs).0.clone();
     path.push(name(random));
-    Place { share, path }
+    SharePath { share, path }
 }
 
 /// Another path to what a place is, or to what is around it or in it: through another share.
-fn alias(random: &mut impl Random, tree: &Tree, of: &Place) -> Option<Place> {
+fn alias(random: &mut impl Random, tree: &Tree, of: &SharePath) -> Option<SharePath> {
     let mut there = of.at(tree, false)?;
     match random.below(4) {
         0 => drop(there.pop()),
@@ -138,7 +138,7 @@ fn alias(random: &mut impl Random, tree: &Tree, of: &Place) -> Option<Place> {
     }
     let (share, root) = *pick(random, &SHARES);
     let within = root.len() < there.len() && root.iter().zip(&there).all(|(a, b)| a == b);
-    within.then(|| Place { share, path: there.split_off(root.len()) })
+    within.then(|| SharePath { share, path: there.split_off(root.len()) })
 }
 
 impl Op {
@@ -201,7 +201,7 @@ impl Op {
     pub fn apply(&self, before: &Tree, now: &Tree) -> Tree {
         let mut tree = before.clone();
         let at =
-            |place: &Place, follow| place.at(before, follow).expect("done where it is refused");
+            |place: &SharePath, follow| place.at(before, follow).expect("done where it is refused");
         match &self.what {
             What::Put(place, data) => written(&mut tree, &at(place, true), data.clone(), now),
             What::Mkdir(place) => tree.put(&at(place, false), Node::Dir(Default::default())),

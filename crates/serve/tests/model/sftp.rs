@@ -97,7 +97,8 @@ impl Sftp {
 
     /// Sends a request; whether the response is OK.
     pub fn perform(&mut self, what: &What) -> bool {
-        let texts = |from: &crate::op::Place, to: &crate::op::Place| (from.text(), to.text());
+        let texts =
+            |from: &crate::op::SharePath, to: &crate::op::SharePath| (from.text(), to.text());
         let of = |path| OfPath { path: PathBytes(path) };
         match what {
             What::Put(at, data) => self.put(&at.text(), data.as_bytes()),

@@ -148,11 +148,11 @@ impl Tree {
     /// What can be seen of it, by path.
     pub fn facts(&self) -> BTreeMap<String, Facts> {
         let (mut facts, mut firsts) = (BTreeMap::new(), HashMap::new());
-        self.tell(&self.top, "", &mut facts, &mut firsts);
+        self.collect_facts(&self.top, "", &mut facts, &mut firsts);
         facts
     }
 
-    fn tell(
+    fn collect_facts(
         &self,
         node: &Node,
         path: &str,
@@ -163,7 +163,7 @@ impl Tree {
         let told = match node {
             Node::Dir(entries) => {
                 for (name, node) in entries {
-                    self.tell(node, &format!("{path}/{name}"), facts, firsts);
+                    self.collect_facts(node, &format!("{path}/{name}"), facts, firsts);
                 }
                 Facts::Dir
             }

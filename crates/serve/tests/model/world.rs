@@ -30,7 +30,7 @@ use wire::ftp::{Request, Verb};
 use crate::ftp;
 use crate::nfs::stream::rdma::config;
 use crate::nfs_calls::Nfs;
-use crate::op::{self, By, Op, Place, What};
+use crate::op::{self, By, Op, SharePath, What};
 use crate::scene::{Scene, Scratch};
 use crate::sftp::Sftp;
 use crate::stand::{self, Stand, closed};
@@ -60,17 +60,17 @@ pub struct World {
 }
 
 /// What all services share.
-struct Parts {
+struct SharedState {
     shares: Arc<Shares>,
     locks: Arc<LockTable>,
     flush: Arc<FlushGroup>,
     pool: Arc<Pool>,
 }
 
-impl Parts {
+impl SharedState {
     fn scene(&self, service: Service) -> Scene {
         let users: Arc<crate::scene::Users> = Arc::default();
-        let told: Arc<crate::scene::Told> = Arc::default();
+        let transfers: Arc<crate::scene::TransferLog> = Arc::default();
         let files = Files {
             service,
             shares: Arc::clone(&self.shares),
@@ -83,10 +83,10 @@ impl Parts {
             ),
             identity: users.clone(),
             sign_ins: Arc::new(SignIns::default()),
-            transfers: told.clone(),
+            transfers: transfers.clone(),
         };
         let runtimes = Arc::new(Runtimes::start(2).expect("threads"));
-        Scene { files: Arc::new(files), told, users, runtimes }
+        Scene { files: Arc::new(files), transfers, users, runtimes }
     }
 
     fn rpc(&self) -> RpcService {
@@ -133,7 +133,7 @@ impl World {
             let fs = HostFs::open(&root, options).expect("a file system");
             table.add(name, fs, false).expect("a share");
         }
-        let parts = Parts {
+        let parts = SharedState {
             shares: Shares::new(table),
             locks,
             flush: Arc::new(FlushGroup::start().expect("threads")),
@@ -148,7 +148,7 @@ impl World {
         assert_eq!(ftp.say("TYPE I"), 200);
         let (web, nfs) = (stand.client(), Nfs::connect(rpc.local_addr()));
         let sftp = Sftp::over(parts.scene(Service::Sftp));
-        let Parts { shares, locks, .. } = parts;
+        let SharedState { shares, locks, .. } = parts;
         Self {
             top,
             locks,
@@ -240,7 +240,7 @@ impl World {
     }
 
     fn dav(&mut self, what: &What) -> bool {
-        let mut ask = |line: &str, at: &Place, fields: &[&str], body: &[u8]| {
+        let mut ask = |line: &str, at: &SharePath, fields: &[&str], body: &[u8]| {
             let fields = [&[SIGNED_IN][..], fields].concat();
             let reply = self.web.ask(&format!("{line} {}", at.text()), &fields, body);
             // 207 means a part was done: that must not happen to a user with all rights.

@@ -52,7 +52,7 @@ fn oversized_and_endless_records_are_refused_at_once() {
 }
 
 #[test]
-fn silence_in_the_middle_of_a_record_concerns_nobody() {
+fn silence_in_the_middle_of_a_record_affects_no_other_client() {
     let server = Server::fresh();
     let (mut other, root) = server.client();
     let record = other.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) });

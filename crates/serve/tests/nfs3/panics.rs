@@ -34,9 +34,9 @@ fn shown(server: &Server, count: u64) {
 }
 
 /// A call that panics at a given point.
-type Ask = fn(&mut Client, &[u8], &[u8]) -> Vec<u8>;
+type CallFn = fn(&mut Client, &[u8], &[u8]) -> Vec<u8>;
 
-const CALLS: [(&str, Ask); 6] = [
+const CALLS: [(&str, CallFn); 6] = [
     ("getattr", |c, _, file| c.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(file) })),
     ("lookup", |c, root, _| c.nfs(Proc::LOOKUP, &LookupArgs { what: at(root, "f") })),
     ("write", |c, _, file| {

@@ -55,7 +55,7 @@ fn records_in_fragments_and_in_single_bytes() {
 }
 
 #[test]
-fn a_waiting_operation_holds_nobody_back() {
+fn a_waiting_operation_holds_no_other_back() {
     let (server, script) = Server::scripted();
     let (mut client, root) = server.client();
     let file = create(&mut client, &root, "f");

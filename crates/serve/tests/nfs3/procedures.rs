@@ -410,7 +410,7 @@ fn wrong_programs_versions_procedures_and_credentials() {
 }
 
 #[test]
-fn operations_are_written_down() {
+fn operations_are_recorded() {
     let server = Server::fresh();
     let (mut client, root) = server.client();
     client.uid = 500;
@@ -428,7 +428,7 @@ fn operations_are_written_down() {
 
 /// A client reads a program to run it, and only its own kernel knows why it reads (RFC 1813 §4.4).
 #[test]
-fn who_may_execute_a_file_may_read_it() {
+fn execute_permission_allows_to_read_a_file() {
     /// `ACCESS3_READ` and `ACCESS3_EXECUTE`.
     const READ: u32 = 1;
     const EXECUTE: u32 = 0x20;

@@ -11,7 +11,7 @@ use crate::procedures::{at, create, read, write};
 use crate::server::{Server, wait_for};
 
 #[test]
-fn data_of_each_size_goes_there_and_back() {
+fn data_of_each_size_makes_a_round_trip() {
     let server = Server::fresh();
     let (mut client, root) = server.client();
     let file = create(&mut client, &root, "f");

@@ -38,7 +38,7 @@ fn send(end: &mut End, message: Vec<u8>) -> bool {
 }
 
 #[test]
-fn one_hundred_and_twenty_eight_calls_are_under_way_at_once() {
+fn one_hundred_and_twenty_eight_calls_are_in_progress_at_once() {
     let (server, script) = Server::scripted();
     let (mut client, root) = server.client();
     getattr(&mut client, &root).expect("grants what is asked for");
@@ -132,7 +132,7 @@ fn an_operation_ends_when_its_reply_was_taken() {
 
 /// Its replies would be made, registered and kept for as long as it likes.
 #[test]
-fn a_client_that_takes_no_replies_gets_only_so_many_made() {
+fn a_client_that_takes_no_replies_gets_a_limited_number_made() {
     const UNSENT: usize = 256;
     let server = Server::fresh();
     // One on each core.
@@ -205,7 +205,7 @@ fn a_client_that_does_nothing_for_its_replies_or_calls_loses_its_connection() {
 
 /// Messages that are refused cost no credit.
 #[test]
-fn a_client_that_takes_no_refusals_gets_only_so_many() {
+fn a_client_that_takes_no_refusals_gets_a_limited_number() {
     let server = Server::fresh();
     let (mut other, root) = server.client();
     let mut end = raw(&server);

@@ -39,7 +39,7 @@ fn hand_over(file: &Handle, one: &mut Host, two: &mut Host) {
 }
 
 #[test]
-fn who_waited_is_called() {
+fn a_waiting_client_is_called() {
     let (services, world, server, mut one, mut two) = stage();
     let file = world.file("f", 0o644);
     assert_eq!(one.lock(&file, 5, 10), Nlm4Stat::GRANTED);
@@ -60,7 +60,7 @@ fn who_waited_is_called() {
 }
 
 #[test]
-fn who_does_not_want_it_any_more_loses_it() {
+fn a_client_that_no_longer_wants_it_loses_it() {
     let (services, world, server, mut one, mut two) = stage();
     let file = world.file("f", 0o644);
     *services.answer.lock().unwrap() = Nlm4Stat::DENIED;
@@ -71,7 +71,7 @@ fn who_does_not_want_it_any_more_loses_it() {
 }
 
 #[test]
-fn who_does_not_answer_is_called_again() {
+fn a_client_without_a_reply_is_called_again() {
     let (services, world, server, mut one, mut two) = stage();
     let file = world.file("f", 0o644);
     services.deaf.store(2, Ordering::SeqCst);
@@ -83,7 +83,7 @@ fn who_does_not_answer_is_called_again() {
 }
 
 #[test]
-fn who_may_have_heard_keeps_it() {
+fn a_client_that_may_have_been_notified_retains_it() {
     let (services, world, server, mut one, mut two) = stage();
     let file = world.file("f", 0o644);
     services.deaf.store(1, Ordering::SeqCst);
@@ -100,7 +100,7 @@ fn who_may_have_heard_keeps_it() {
 }
 
 #[test]
-fn who_cannot_be_reached_loses_it() {
+fn an_unreachable_client_loses_it() {
     // Nothing listens on this port.
     let world = World::new(1);
     let (server, file) = (Server::start(&world), world.file("f", 0o644));
@@ -113,7 +113,7 @@ fn who_cannot_be_reached_loses_it() {
 }
 
 #[test]
-fn who_asks_again_is_not_called_any_more() {
+fn a_repeated_request_ends_the_callbacks() {
     let (services, world, server, mut one, mut two) = stage();
     let file = world.file("f", 0o644);
     services.deaf.store(usize::MAX, Ordering::SeqCst);

@@ -18,7 +18,7 @@ use crate::client::{Client, PATIENCE};
 
 /// A call to the host's lock manager or status monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
+pub struct ReceivedCall {
     pub prog: u32,
     pub proc: u32,
     pub args: Vec<u8>,
@@ -26,7 +26,7 @@ pub struct Heard {
     pub from: Option<IpAddr>,
 }
 
-impl Heard {
+impl ReceivedCall {
     /// The arguments.
     pub fn decode<'a, T: Decode<'a>>(&'a self) -> T {
         let mut r = Reader::new(&self.args);
@@ -40,7 +40,7 @@ impl Heard {
 pub struct Services {
     /// The port of its port mapper.
     pub portmap: u16,
-    heard: Mutex<Receiver<Heard>>,
+    heard: Mutex<Receiver<ReceivedCall>>,
     /// The reply of its lock manager to GRANTED.
     pub answer: Arc<Mutex<Nlm4Stat>>,
     /// The number of first calls that are disconnected without a reply.
@@ -66,7 +66,7 @@ impl Services {
     }
 
     /// The next call to its lock manager or status monitor.
-    pub fn hear(&self) -> Heard {
+    pub fn hear(&self) -> ReceivedCall {
         self.heard.lock().unwrap().recv_timeout(PATIENCE).expect("a call")
     }
 }
@@ -87,13 +87,13 @@ fn map_ports(mapper: &TcpListener, (lockd, statd): (u16, u16)) {
 
 fn manage_locks(
     lockd: &TcpListener,
-    say: &Sender<Heard>,
+    say: &Sender<ReceivedCall>,
     stat: &Mutex<Nlm4Stat>,
     deaf: &AtomicUsize,
 ) {
     for stream in lockd.incoming() {
         let Some((header, args, mut stream)) = call(stream.unwrap()) else { continue };
-        let heard = Heard { prog: header.prog, proc: header.proc, args, from: None };
+        let heard = ReceivedCall { prog: header.prog, proc: header.proc, args, from: None };
         let granted = (header.proc == Proc::GRANTED.0)
             .then(|| TestArgs::decode(&mut Reader::new(&heard.args)).unwrap().cookie.0.to_vec());
         let less = |n: usize| n.checked_sub(1);
@@ -111,7 +111,7 @@ fn manage_locks(
     }
 }
 
-fn monitor(statd: &UdpSocket, say: &Sender<Heard>) {
+fn monitor(statd: &UdpSocket, say: &Sender<ReceivedCall>) {
     let mut message = [0; 2048];
     loop {
         let (len, from) = statd.recv_from(&mut message).unwrap();
@@ -119,7 +119,7 @@ fn monitor(statd: &UdpSocket, say: &Sender<Heard>) {
         let args = args.rest().to_vec();
         statd.send_to(&reply(header.xid, &()), from).unwrap();
         let from = Some(from.ip());
-        let _over = say.send(Heard { prog: header.prog, proc: header.proc, args, from });
+        let _over = say.send(ReceivedCall { prog: header.prog, proc: header.proc, args, from });
     }
 }
 

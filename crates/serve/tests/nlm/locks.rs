@@ -35,7 +35,7 @@ fn hosts_and_processes_exclude_each_other() {
 }
 
 #[test]
-fn test_tells_who_is_in_the_way() {
+fn test_returns_the_conflicting_owner() {
     let world = World::new(1);
     let (server, file) = (Server::start(&world), world.file("f", 0o644));
     let mut one = Host::new(server.addr, "one");

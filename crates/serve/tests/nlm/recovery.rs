@@ -49,7 +49,7 @@ fn a_host_that_has_restarted_holds_nothing() {
 
 /// Any user of a host can send what its programs send, but not from a reserved port.
 #[test]
-fn nobody_is_believed_from_a_port_that_is_not_reserved() {
+fn no_host_is_believed_from_a_port_that_is_not_reserved() {
     let mut world = World::new(1);
     world.reserved_ports = true;
     let (server, file) = (Server::start(&world), world.file("f", 0o644));
@@ -72,7 +72,7 @@ fn free_all_is_the_same() {
 }
 
 #[test]
-fn after_a_restart_those_on_record_reclaim_and_nobody_else() {
+fn after_a_restart_only_recorded_hosts_reclaim() {
     let (services, world, server, file) = answering();
     let before = server.nlm.state();
     assert_eq!(before % 2, 1);
@@ -168,7 +168,7 @@ fn grace_gates_each_call_that_gives_something_and_no_other() {
 }
 
 #[test]
-fn who_did_not_come_back_may_not_reclaim_later() {
+fn a_host_that_did_not_come_back_may_not_reclaim_later() {
     let (_services, world, server, file) = answering();
     Host::new(server.addr, "one").lock(&file, 0, 10);
     drop(server);
@@ -182,7 +182,7 @@ fn who_did_not_come_back_may_not_reclaim_later() {
 }
 
 #[test]
-fn who_has_restarted_meanwhile_may_not_reclaim() {
+fn a_host_that_has_restarted_meanwhile_may_not_reclaim() {
     let (_services, world, server, file) = answering();
     Host::new(server.addr, "one").lock(&file, 0, 10);
     drop(server);

@@ -27,7 +27,7 @@ fn export_rules_hold() {
 }
 
 #[test]
-fn who_may_not_read_may_not_lock() {
+fn without_permission_to_read_no_lock_is_granted() {
     let world = World::new(1);
     let (server, file) = (Server::start(&world), world.file("f", 0o600));
     let mut host = Host::new(server.addr, "one");

@@ -13,7 +13,7 @@ fn scene() -> Scene {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_answered() {
+fn invalid_requests_are_answered() {
     with_client(&scene(), |_, mut c, _| async move {
         // An unknown type, and one that only servers send.
         c.raw(&[0, 0, 0, 5, 77, 0, 0, 0, 200]);

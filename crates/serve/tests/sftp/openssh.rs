@@ -207,7 +207,7 @@ fn strangers_and_old_algorithms_are_refused() {
 }
 
 #[test]
-fn clients_without_a_common_algorithm_are_told_of() {
+fn clients_without_a_common_algorithm_are_reported() {
     if !there("ssh") {
         return;
     }

@@ -32,7 +32,7 @@ struct Model {
 }
 
 /// One request, and the model's response to it.
-struct Ask {
+struct ExpectedReply {
     request: Request<'static>,
     expect: Expect,
 }
@@ -55,8 +55,8 @@ impl Model {
         self.files.get(path).map(|file| self.data[*file].len() as u64)
     }
 
-    fn ask(&mut self, random: &mut SeededRandom) -> Ask {
-        let exactly = |request, got| Ask { request, expect: Expect::Exactly(got) };
+    fn ask(&mut self, random: &mut SeededRandom) -> ExpectedReply {
+        let exactly = |request, got| ExpectedReply { request, expect: Expect::Exactly(got) };
         let any = random.below(self.open.len().max(1) as u64) as usize;
         match (random.below(10), self.open.get(any).cloned()) {
             (0..=2, Some((handle, file))) => {
@@ -79,7 +79,7 @@ impl Model {
             }
             (6, _) => {
                 let path = Self::path(random);
-                Ask { request: stat(path), expect: Expect::Size(self.size_of(path)) }
+                ExpectedReply { request: stat(path), expect: Expect::Size(self.size_of(path)) }
             }
             (7, _) => {
                 let path = Self::path(random);
@@ -109,11 +109,11 @@ impl Model {
             }
             (_, Some((handle, file))) => {
                 let size = self.data[file].len() as u64;
-                Ask { request: fstat(leak(handle)), expect: Expect::Size(Some(size)) }
+                ExpectedReply { request: fstat(leak(handle)), expect: Expect::Size(Some(size)) }
             }
             (_, None) => {
                 let path = Self::path(random);
-                Ask { request: stat(path), expect: Expect::Size(self.size_of(path)) }
+                ExpectedReply { request: stat(path), expect: Expect::Size(self.size_of(path)) }
             }
         }
     }
@@ -131,7 +131,7 @@ async fn burst(c: &mut Client, model: &mut Model, random: &mut SeededRandom) {
         });
         model.open.push((handle, file));
     }
-    let asks: Vec<Ask> = (0..BURST).map(|_| model.ask(random)).collect();
+    let asks: Vec<ExpectedReply> = (0..BURST).map(|_| model.ask(random)).collect();
     let ids: Vec<u32> = asks.iter().map(|ask| c.put(&ask.request)).collect();
     c.flush(random.below(30_000) as usize + 1);
     for (n, (ask, id)) in asks.into_iter().zip(ids).enumerate() {

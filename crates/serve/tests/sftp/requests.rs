@@ -40,7 +40,7 @@ fn copy<'a>(from: &'a [u8], read_offset: u64, read_len: u64, to: &'a [u8], at: u
 }
 
 #[test]
-fn all_extensions_are_told() {
+fn all_extensions_are_announced() {
     with_client(&scene(), |_, client, _| async move {
         let names: Vec<_> = client.extensions.iter().map(|(name, _)| name.as_slice()).collect();
         assert!(names.contains(&b"posix-rename@openssh.com".as_slice()));
@@ -50,7 +50,7 @@ fn all_extensions_are_told() {
 }
 
 #[test]
-fn a_file_there_and_back() {
+fn a_file_makes_a_round_trip() {
     with_client(&scene(), |_, mut c, _| async move {
         let data: Vec<u8> = (0..700_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
         let handle = c.call(open(b"/share/f", new_file())).await.handle();
@@ -321,7 +321,7 @@ fn paths_in_their_full_form() {
 }
 
 #[test]
-fn what_the_server_tells_of_itself() {
+fn what_the_server_reports_of_itself() {
     with_client(&scene(), |_, mut c, _| async move {
         let Got::Extended(bytes) = c.call(Request::Extended(Extended::Limits(()))).await else {
             panic!("no limits")

@@ -8,17 +8,17 @@ use crate::client::*;
 use crate::scene::Scene;
 
 #[test]
-fn handles_that_move_something_are_told() {
+fn handles_that_move_something_are_reported() {
     let scene = Scene::in_memory(Service::Sftp);
-    let told = scene.told.clone();
+    let transfers = scene.transfers.clone();
     with_client(&scene, |_, mut c, _| async move {
         c.put_file(b"/share/f", &[7; 200_000]).await;
-        assert_eq!(told.take(1), ["sftp upload complete /share/f 200000@0"]);
+        assert_eq!(transfers.take(1), ["sftp upload complete /share/f 200000@0"]);
         c.get_file(b"/share/f").await;
-        assert_eq!(told.take(1), ["sftp download complete /share/f 200000@0"]);
+        assert_eq!(transfers.take(1), ["sftp download complete /share/f 200000@0"]);
         let new = c.call(open(b"/share/empty", new_file())).await.handle();
         c.done(close(&new)).await;
-        assert_eq!(told.take(1), ["sftp upload complete /share/empty 0@0"]);
+        assert_eq!(transfers.take(1), ["sftp upload complete /share/empty 0@0"]);
         // A file that is opened and neither read nor written is not a transfer.
         let both = OpenFlags::READ.with(OpenFlags::WRITE);
         let idle = c.call(open(b"/share/f", both)).await.handle();
@@ -28,7 +28,7 @@ fn handles_that_move_something_are_told() {
         c.call(read(&part, 1500, 500)).await;
         c.done(write(&part, 10, b"0123456789")).await;
         c.done(close(&part)).await;
-        let mut both = told.take(2);
+        let mut both = transfers.take(2);
         both.sort();
         let expected =
             ["sftp download partial /share/f 1000@1000", "sftp upload complete /share/f 10@10"];
@@ -37,9 +37,9 @@ fn handles_that_move_something_are_told() {
 }
 
 #[test]
-fn handles_that_nobody_closes_are_cut() {
+fn handles_that_are_not_closed_are_cut() {
     let scene = Scene::in_memory(Service::Sftp);
-    let told = scene.told.clone();
+    let transfers = scene.transfers.clone();
     with_client(&scene, |_, mut c, _| async move {
         c.put_file(b"/share/f", &[7; 1000]).await;
         let down = c.call(open(b"/share/f", OpenFlags::READ)).await.handle();
@@ -47,7 +47,7 @@ fn handles_that_nobody_closes_are_cut() {
         let up = c.call(open(b"/share/new", new_file())).await.handle();
         c.done(write(&up, 0, b"new")).await;
         c.lose().await;
-        let mut all = told.take(3);
+        let mut all = transfers.take(3);
         all.sort();
         let expected = [
             "sftp download cut /share/f 400@0",
@@ -59,9 +59,9 @@ fn handles_that_nobody_closes_are_cut() {
 }
 
 #[test]
-fn who_may_not_read_is_told_as_refused() {
+fn without_permission_to_read_a_refusal_is_reported() {
     let scene = Scene::in_memory(Service::Sftp);
-    let told = scene.told.clone();
+    let transfers = scene.transfers.clone();
     let cred = vfs::cred::Cred { uid: 4321, gid: 4321, groups: Vec::new() };
     scene.users.add("bob", "secret", cred);
     let bob = scene.caller("bob");
@@ -72,7 +72,7 @@ fn who_may_not_read_is_told_as_refused() {
         let mut other = Client::hello(&core, bob, whole()).await;
         let refused = other.call(open(b"/share/f", OpenFlags::READ)).await;
         assert_eq!(refused, Got::Status(StatusCode::PERMISSION_DENIED));
-        let refused = told.taken(2).remove(1);
+        let refused = transfers.taken(2).remove(1);
         assert_eq!((refused.outcome, refused.person.name.as_str()), (Outcome::Refused, "bob"));
         assert_eq!(refused.path, b"/share/f");
         assert!(!refused.why.is_empty());

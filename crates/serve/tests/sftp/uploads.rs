@@ -120,7 +120,7 @@ fn in_place_appears_at_once() {
 }
 
 #[test]
-fn who_resumes_writes_in_place() {
+fn a_resumed_upload_writes_in_place() {
     with_client(&Scene::in_memory(Service::Sftp), |core, mut c, who| async move {
         let mut other = Client::hello(&core, who, whole()).await;
         c.put_file(b"/share/f", b"0123").await;
@@ -237,7 +237,7 @@ fn after_a_failed_write_close_fails_and_the_old_file_stays() {
 }
 
 #[test]
-fn an_upload_that_failed_is_brought_to_its_name_by_nobody() {
+fn an_upload_that_failed_never_gets_its_name() {
     with_client(&little_room(), |_, mut c, _| async move {
         c.put_file(b"/share/f", b"before").await;
         let handle = c.call(open(b"/share/f", new_file())).await.handle();

@@ -46,7 +46,7 @@ fn a_close_that_waits_for_the_storage() {
 }
 
 #[test]
-fn a_session_that_somebody_ends_just_before() {
+fn a_session_that_ends_just_before() {
     let running = Running::new();
     // Which of both its connection hears of first is by chance.
     for _ in 0..40 {

@@ -68,7 +68,7 @@ fn a_client_that_caches_the_handle_of_a_replaced_file_is_asked_to_close_it() {
 
 /// What a client does on a break for a file in a directory which is renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum BreakReply {
     Closes,
     Keeps,
     OpensAnother,
@@ -77,9 +77,9 @@ enum Asked {
 #[test]
 fn clients_that_cache_handles_below_a_directory_are_asked_to_close_them() {
     for (asked, expected) in [
-        (Asked::Closes, NtStatus::SUCCESS),
-        (Asked::Keeps, NtStatus::ACCESS_DENIED),
-        (Asked::OpensAnother, NtStatus::ACCESS_DENIED),
+        (BreakReply::Closes, NtStatus::SUCCESS),
+        (BreakReply::Keeps, NtStatus::ACCESS_DENIED),
+        (BreakReply::OpensAnother, NtStatus::ACCESS_DENIED),
     ] {
         let mut running = Running::new();
         let mut holder = running.client(2);
@@ -95,11 +95,11 @@ fn clients_that_cache_handles_below_a_directory_are_asked_to_close_them() {
                 panic!("an oplock");
             };
             assert_eq!(to, R);
-            if asked == Asked::Keeps {
+            if asked == BreakReply::Keeps {
                 assert_eq!(acknowledge(&mut holder, keep(key, R)), NtStatus::SUCCESS);
                 break;
             }
-            if asked == Asked::OpensAnother && round == 0 {
+            if asked == BreakReply::OpensAnother && round == 0 {
                 holder.create(&Ask::make("d\\three")).expect("an answer").expect("a file");
             }
             let (_, file) = files.iter().find(|(of, _)| *of == key).expect("one of them");

@@ -73,7 +73,7 @@ fn a_server_without_tls_does_not_say_that_it_has_it() {
 }
 
 #[test]
-fn a_probe_within_a_session_is_refused_and_the_session_goes_on() {
+fn a_probe_within_a_session_is_refused_and_the_session_continues() {
     let world = World::new();
     let (mut client, root) = world.client();
     client.send(&probe(9));
@@ -82,7 +82,7 @@ fn a_probe_within_a_session_is_refused_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_connection_that_was_used_in_the_clear_may_go_over() {
+fn a_connection_that_was_used_unencrypted_may_switch_to_tls() {
     let world = World::new();
     let (mut client, root) = world.server.client();
     // In one send after a call: the reply to that comes first.
@@ -100,7 +100,7 @@ fn a_connection_that_was_used_in_the_clear_may_go_over() {
 }
 
 #[test]
-fn a_probe_while_a_call_is_under_way_is_refused() {
+fn a_probe_while_a_call_is_in_progress_is_refused() {
     let script = Scripted::over(directory());
     let tls = Some(Authority::new("a").server());
     let server = Server::start(script.clone() as _, Options { tls, ..Options::default() });

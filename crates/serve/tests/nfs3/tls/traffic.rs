@@ -152,7 +152,7 @@ fn a_changed_byte_ends_the_session_and_is_counted() {
 }
 
 #[test]
-fn half_a_handshake_concerns_nobody() {
+fn half_a_handshake_affects_no_other_client() {
     let mut world = World::new();
     let (mut other, root) = world.client();
     let name = "localhost".try_into().expect("a name");
