@@ -62,7 +62,7 @@ impl Default for PoolLimits {
 
 impl PoolLimits {
     /// Threads that operations of one client may have at once: all of them in a pool with a queue
-    /// that one client may fill, or of one client alone ([`Pool::set_alone`]).
+    /// that one client may fill, or of one client alone ([`Pool::set_exclusive`]).
     fn threads_per_client(self, is_alone: bool) -> usize {
         if is_alone || self.per_client >= self.queue {
             return self.threads.max(1);
@@ -177,7 +177,7 @@ impl Pool {
 
     /// Whether there is one client alone, which has all threads then. As many as it may have with
     /// others are left to it when there is another one, as its operations end.
-    pub fn set_alone(&self, is_alone: bool) {
+    pub fn set_exclusive(&self, is_alone: bool) {
         let mut queues = self.shared.lock();
         queues.is_alone = is_alone;
         let threads = self.shared.limits.threads_per_client(is_alone);

@@ -162,7 +162,7 @@ pub(super) async fn serve(
         local,
         client,
         tls: None,
-        ear: None,
+        disconnect_watch: None,
         ending: ending.clone(),
         span,
         transfer: Transfer::default(),
@@ -236,9 +236,9 @@ impl Conn {
         // The detection of the client's end uses a descriptor, as a connection does.
         let long = matches!(parsed.verb, Some(Verb::Hash | Verb::Size | Verb::Stat));
         let place = if long { data::place(&s.core, s.peer.ip()).ok() } else { None };
-        s.ear = place.as_ref().and_then(|_| self.control.link.ear().ok());
+        s.disconnect_watch = place.as_ref().and_then(|_| self.control.link.disconnect_watch().ok());
         let next = dispatch::answer(s, parsed).await;
-        s.ear = None;
+        s.disconnect_watch = None;
         drop(place);
         if s.state.signed_in && !s.core.budget.is_connection_kept() {
             s.core.budget.keep_connection();
@@ -332,12 +332,12 @@ impl Conn {
         let Ok(who) = s.caller().cloned() else { return Err(Gone) };
         // Without it an upload of a client that is gone could not be distinguished from a complete
         // one.
-        let Ok(ear) = self.control.link.ear() else {
+        let Ok(disconnect_watch) = self.control.link.disconnect_watch() else {
             return self.finish(&Answer::of(425, "Too many open files; try again later.")).await;
         };
         self.control.answer(&job.opening).await?;
         let transfer = std::mem::take(&mut self.session.transfer);
-        let flow = Flow::new(&core, (span, transfer), ear);
+        let flow = Flow::new(&core, (span, transfer), disconnect_watch);
         let mut abort = false;
         let outcome = {
             let work = pin!(run(&core, &who, maker, (job.work, job.ascii), &flow));

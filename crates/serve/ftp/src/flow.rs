@@ -10,7 +10,7 @@ use base::limits::FTP_END_LOOKS_MAX;
 
 use super::answer::Answer;
 use super::conn::data::Sent;
-use engine::transport::link::{Ear, Link};
+use engine::transport::link::{DisconnectWatch, Link};
 use files::transfer::Outcome;
 use files::upload::Condition;
 use files::{Core, Span, Transfer};
@@ -30,7 +30,7 @@ pub(super) struct Flow {
 /// right before a file takes its name.
 struct Presence {
     /// Hears of the end of the control connection.
-    ear: Ear,
+    disconnect_watch: DisconnectWatch,
     /// Whether the client has sent QUIT, and may end the control connection without giving up the
     /// transfer.
     may_leave: AtomicBool,
@@ -49,7 +49,7 @@ const GIVEN_UP: u8 = 2;
 
 impl Presence {
     fn has_gone(&self) -> bool {
-        !self.may_leave.load(Relaxed) && self.ear.hears_end()
+        !self.may_leave.load(Relaxed) && self.disconnect_watch.is_disconnected()
     }
 
     /// Whether a file may take its name now.
@@ -60,9 +60,13 @@ impl Presence {
 }
 
 impl Flow {
-    pub(super) fn new(core: &Rc<Core>, (span, transfer): (Span, Transfer), ear: Ear) -> Self {
+    pub(super) fn new(
+        core: &Rc<Core>,
+        (span, transfer): (Span, Transfer),
+        disconnect_watch: DisconnectWatch,
+    ) -> Self {
         let (may_leave, stage) = (AtomicBool::new(false), AtomicU8::new(OPEN));
-        let client = Arc::new(Presence { ear, may_leave, stage });
+        let client = Arc::new(Presence { disconnect_watch, may_leave, stage });
         let (core, bytes, data) = (Rc::clone(core), Cell::new(0), Cell::new(None));
         Self { core, span, transfer, bytes, client, data }
     }

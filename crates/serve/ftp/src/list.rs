@@ -283,8 +283,8 @@ impl Writer<'_> {
                 out.extend_from_slice(b"\r\n");
             }
             Form::People => self.for_people(name, about, out).await,
-            Form::Facts(told) => {
-                facts((name, about, dir), told, out);
+            Form::Facts(selected) => {
+                facts((name, about, dir), selected, out);
                 out.extend_from_slice(b"\r\n");
             }
         }
@@ -339,10 +339,10 @@ impl Writer<'_> {
 }
 
 /// The facts of a file, or of something of which there is only a name: the list of shares.
-fn facts((name, about, dir): (&[u8], &About, Option<&Node>), told: Facts, out: &mut Vec<u8>) {
+fn facts((name, about, dir): (&[u8], &About, Option<&Node>), selected: Facts, out: &mut Vec<u8>) {
     let Some(attr) = about.attr() else {
         let (kind, perm) = (Some(Kind::Dir), Some("el"));
-        return Entry { kind, perm, name, ..Entry::default() }.encode(told, out);
+        return Entry { kind, perm, name, ..Entry::default() }.encode(selected, out);
     };
     let kind = match attr.kind {
         FileType::Regular => Kind::File,
@@ -363,7 +363,7 @@ fn facts((name, about, dir): (&[u8], &About, Option<&Node>), told: Facts, out: &
         group: Some(attr.gid),
         name,
     };
-    entry.encode(told, out);
+    entry.encode(selected, out);
 }
 
 /// What may be done with it (RFC 3659 §7.5.5), as far as its mode and its directory's say.

@@ -16,7 +16,7 @@ use super::answer::Answer;
 use super::data::Plan;
 use super::settings::Settings;
 use super::state::State;
-use engine::transport::link::Ear;
+use engine::transport::link::DisconnectWatch;
 use engine::transport::tasks::Ending;
 use files::list::{Filter, ListOptions, Listing};
 use files::transfer::{Direction, Scheme};
@@ -52,7 +52,7 @@ pub(super) struct Session {
     /// The TLS configuration of its connections.
     pub(super) tls: Option<Arc<ServerConfig>>,
     /// Detects the end of the control connection while a command is executed.
-    pub(super) ear: Option<Ear>,
+    pub(super) disconnect_watch: Option<DisconnectWatch>,
     /// Turns true when the service ends.
     pub(super) ending: Ending,
     /// The command that is being answered.
@@ -223,7 +223,7 @@ impl Session {
     /// 426 if the client has closed the connection, 421 if its user is no longer valid, or the
     /// service ends.
     pub(super) fn may_continue(&self) -> std::result::Result<(), Answer> {
-        if self.ear.as_ref().is_some_and(Ear::hears_end) {
+        if self.disconnect_watch.as_ref().is_some_and(DisconnectWatch::is_disconnected) {
             return Err(Answer::of(426, "The client closed the connection."));
         }
         if *self.ending.borrow() {

@@ -200,13 +200,13 @@ pub(super) async fn send(
     flow: &Flow,
 ) -> Result<Answer, Answer> {
     let as_it_is = link.transport() == Transport::Plain && !ascii;
-    let told = reader.node().attr.size;
+    let file_size = reader.node().attr.size;
     let _held = TransferMemory::take(core, FTP_PIECE).await?;
     let mut copying = Copying { buf: core.buffers.take_reply(), ends: ascii.then(Ends::default) };
     let done = loop {
         let since_ns = stamp();
         // Of the last few bytes a copy costs less than the calls that save it.
-        let large = as_it_is && told.saturating_sub(offset) >= SEND_FILE_MIN as u64;
+        let large = as_it_is && file_size.saturating_sub(offset) >= SEND_FILE_MIN as u64;
         let sent = match large {
             true => send_piece((core, who), link, (reader, offset)).await,
             false => Ok(None),
@@ -224,7 +224,7 @@ pub(super) async fn send(
             flow.moved((offset, count), false, since_ns);
         }
         offset += count as u64;
-        if eof && offset < told {
+        if eof && offset < file_size {
             break Err(lost(core, &SendError::Shrunk));
         }
         if eof {

@@ -173,7 +173,7 @@ impl Conn {
         }
         let since = if owes { monotonic_ns() } else { 0 };
         let left = self.leave_by.and_then(Deadline::left);
-        let told = left.is_some();
+        let is_leaving = left.is_some();
         let mut came = 0;
         let (wire, [to_receive, for_memory]) = (&mut self.wire, &mut self.rooms);
         let open = tokio::select! {
@@ -196,8 +196,8 @@ impl Conn {
             }
             // An order to go at once is heard at any time.
             _ = self.order.changed() => true,
-            _ = self.ending.changed(), if !told => true,
-            () = tokio::time::sleep(left.unwrap_or_default()), if told => true,
+            _ = self.ending.changed(), if !is_leaving => true,
+            () = tokio::time::sleep(left.unwrap_or_default()), if is_leaving => true,
             () = tokio::time::sleep(patience), if owes => true,
         };
         if owes {

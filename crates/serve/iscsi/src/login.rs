@@ -20,7 +20,7 @@ use super::conn::stream::Wire;
 use super::core::Core;
 use super::ended::Ended;
 use super::session::{Session, Start};
-use super::state::sessions::NoSeat;
+use super::state::sessions::SessionRefused;
 use super::targets::Target;
 
 /// The TSIH of a session that has none yet.
@@ -213,7 +213,7 @@ impl Login<'_> {
             match sessions.enter(port.clone(), name.clone(), peer) {
                 Ok(seat) => break seat,
                 // Another login of this name was faster, and is replaced in its turn.
-                Err(NoSeat::InUse) if !until.passed() => {}
+                Err(SessionRefused::InUse) if !until.passed() => {}
                 Err(_) => return Err(LoginStatus::OUT_OF_RESOURCES),
             }
         };

@@ -29,7 +29,7 @@ use super::exchange::Exchange;
 use super::operation::{Finished, TaskEntry};
 use super::scsi::Done;
 use super::state::gather::{Bounds, Gather};
-use super::state::sessions::{Order, Seat};
+use super::state::sessions::{Order, SessionPermit};
 use super::state::tasks::{Mark, Verdict};
 use super::state::window::Window;
 use super::targets::{Joined, Target};
@@ -134,7 +134,7 @@ pub(super) struct Session {
     pub core: Rc<Core>,
     /// Before `seat`: the next session to take that finds nothing that this one had of its units.
     pub joined: Option<Joined>,
-    pub seat: Seat,
+    pub seat: SessionPermit,
     /// Number of its connection (CID).
     pub cid: u16,
     pub parameters: Parameters,
@@ -169,7 +169,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub fn new(core: &Rc<Core>, seat: Seat, start: Start) -> Self {
+    pub fn new(core: &Rc<Core>, seat: SessionPermit, start: Start) -> Self {
         let Start { port, target, cid, parameters, first, stat_sn, addresses } = start;
         let client = core.engine.hub.clients().intern(addresses.0.ip());
         let name = target.as_ref().map_or("", |target| target.name.as_str());

@@ -58,7 +58,7 @@ impl UnitThreads {
         let mut is_shared = self.is_shared.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut is_shared);
         if let Some(Some(threads)) = self.threads.get() {
-            threads.pool.set_alone(!*is_shared);
+            threads.pool.set_exclusive(!*is_shared);
         }
     }
 

@@ -111,8 +111,10 @@ fn dead_properties_live() {
         assert!(answer.body.contains("<n xmlns=\"\"/>"));
         let names = "<propfind xmlns='DAV:'><propname/></propfind>";
         let answer = site.ask(&alice, "PROPFIND /share/f", &["depth: 0"], names).await;
-        let told = by_status(&answer);
-        assert!(told[0].1.contains(&"b".to_owned()) && !told[0].1.contains(&"a".to_owned()));
+        let properties = by_status(&answer);
+        assert!(
+            properties[0].1.contains(&"b".to_owned()) && !properties[0].1.contains(&"a".to_owned())
+        );
         let remove = patch("<D:remove><D:prop><x:b/><n/></D:prop></D:remove>");
         site.ask(&alice, "PROPPATCH /share/f", &[], &remove).await;
         let ask = "<propfind xmlns='DAV:'><prop><b xmlns='u:x'/></prop></propfind>";

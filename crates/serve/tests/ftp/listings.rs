@@ -39,11 +39,11 @@ fn names_of_any_bytes() {
         assert_eq!(c.request(&text(Verb::Rnfr, &renamed)).code, 350);
         assert_eq!(c.request(&text(Verb::Rnto, name)).code, 250);
     }
-    let mut told = lines(&mut c, Verb::Mlsd, None);
-    told.sort_by_key(|line| facts::entry(line).expect("facts").name.to_vec());
+    let mut listed = lines(&mut c, Verb::Mlsd, None);
+    listed.sort_by_key(|line| facts::entry(line).expect("facts").name.to_vec());
     let mut sorted = names;
     sorted.sort_unstable();
-    let got: Vec<_> = told.iter().map(|line| facts::entry(line).expect("facts").name).collect();
+    let got: Vec<_> = listed.iter().map(|line| facts::entry(line).expect("facts").name).collect();
     assert_eq!(got, sorted);
     for name in names {
         assert_eq!(c.request(&text(Verb::Dele, name)).code, 250);
@@ -105,12 +105,12 @@ fn every_kind_of_listing() {
         line.starts_with("-rw-r-----   1 ") && line.ends_with(" 5 Jan  2  2020 file"),
         "{line}"
     );
-    let told = lines(&mut c, Verb::Mlsd, Some(b"/share"));
-    let told: Vec<_> = told.iter().map(|line| facts::entry(line).expect("facts")).collect();
-    let file = told.iter().find(|entry| entry.name == b"file").expect("told");
+    let listed = lines(&mut c, Verb::Mlsd, Some(b"/share"));
+    let listed: Vec<_> = listed.iter().map(|line| facts::entry(line).expect("facts")).collect();
+    let file = listed.iter().find(|entry| entry.name == b"file").expect("listed");
     assert_eq!((file.kind, file.size, file.mode), (Some(Kind::File), Some(5), Some(0o640)));
     assert_eq!((file.modify, file.perm), (Some(1_577_934_246), Some("adfrw")));
-    let dir = told.iter().find(|entry| entry.name == b"dir").expect("told");
+    let dir = listed.iter().find(|entry| entry.name == b"dir").expect("listed");
     assert_eq!((dir.kind, dir.size, dir.perm), (Some(Kind::Dir), None, Some("cdeflmp")));
     let one = c.ask("MLST file");
     assert_eq!((one.code, one.lines.len()), (250, 3));
@@ -175,9 +175,9 @@ fn a_large_directory_comes_whole() {
         assert_eq!(c.say(&format!("MKD {name}")), 257);
         names.push(name);
     }
-    let mut told = c.names();
-    told.sort();
-    assert_eq!(told, names);
+    let mut listed = c.names();
+    listed.sort();
+    assert_eq!(listed, names);
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn a_mount_is_listed_and_not_entered() {
     assert_eq!(c.names(), ["mounted"]);
     let people = lines(&mut c, Verb::List, None);
     assert!(people.len() == 1 && people[0].starts_with(b"drwxr-xr-x"), "{people:?}");
-    let told = lines(&mut c, Verb::Mlsd, None);
-    let entry = facts::entry(&told[0]).expect("facts");
+    let listed = lines(&mut c, Verb::Mlsd, None);
+    let entry = facts::entry(&listed[0]).expect("facts");
     assert_eq!((entry.name, entry.kind, entry.perm), (&b"mounted"[..], Some(Kind::Dir), Some("")));
     let pattern = lines(&mut c, Verb::Nlst, Some(b"mount*"));
     assert_eq!(pattern, [b"mounted"]);
@@ -270,8 +270,8 @@ fn the_time_that_was_set_is_returned() {
     c.put("f", b"x");
     // Some file systems end before that.
     for time in ["20200229120000", "99991231235959", "19000101000000"] {
-        let told = c.text(&format!("MFMT {time} f"));
+        let listed = c.text(&format!("MFMT {time} f"));
         let now = c.text("MDTM f");
-        assert_eq!(told, format!("Modify={now}; f"));
+        assert_eq!(listed, format!("Modify={now}; f"));
     }
 }

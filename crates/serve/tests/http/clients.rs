@@ -46,20 +46,20 @@ fn curl_uploads_downloads_and_resumes() {
     let both = [(secure.clone(), "--http1.1", "1.1"), (secure, "--http2", "2")];
     for (n, (at, version, said)) in ports.into_iter().chain(both).enumerate() {
         let url = format!("{at}/share/a%20%22b%22%20{n}");
-        let told = ["-w", "%{http_code} %{http_version}", "-sSk", version];
-        let put = run("curl", &[&told[..], &["-T", &up, &url]].concat());
+        let options = ["-w", "%{http_code} %{http_version}", "-sSk", version];
+        let put = run("curl", &[&options[..], &["-T", &up, &url]].concat());
         assert_eq!(put, format!("201 {said}"));
         assert_eq!(scratch.read(&format!("share/a \"b\" {n}")), body);
-        run("curl", &[&told[..], &["-f", "-o", &down, &url]].concat());
+        run("curl", &[&options[..], &["-f", "-o", &down, &url]].concat());
         assert_eq!(scratch.read("down"), body);
         scratch.file("down", &body[..1_234_567]);
-        let rest = run("curl", &[&told[..], &["-C", "-", "-o", &down, &url]].concat());
+        let rest = run("curl", &[&options[..], &["-C", "-", "-o", &down, &url]].concat());
         assert_eq!(rest, format!("206 {said}"));
         assert_eq!(scratch.read("down"), body);
         // An upload resumes where it ended.
         let part = scratch.0.join(format!("share/a \"b\" {n}"));
         std::fs::File::options().write(true).open(part).unwrap().set_len(2_000_000).unwrap();
-        run("curl", &[&told[..], &["-f", "-C", "2000000", "-T", &up, &url]].concat());
+        run("curl", &[&options[..], &["-f", "-C", "2000000", "-T", &up, &url]].concat());
         assert_eq!(scratch.read(&format!("share/a \"b\" {n}")), body);
     }
 }

@@ -160,7 +160,7 @@ impl Tree {
         firsts: &mut HashMap<u64, String>,
     ) {
         let mut first = |number: u64| firsts.entry(number).or_insert(path.to_owned()).clone();
-        let told = match node {
+        let own = match node {
             Node::Dir(entries) => {
                 for (name, node) in entries {
                     self.collect_facts(node, &format!("{path}/{name}"), facts, firsts);
@@ -170,7 +170,7 @@ impl Tree {
             Node::File(number) => Facts::File(first(*number), self.data[number].clone()),
             Node::Link(number, target) => Facts::Link(first(*number), target.clone()),
         };
-        facts.insert(path.to_owned(), told);
+        facts.insert(path.to_owned(), own);
     }
 
     /// All paths below a directory, and whether a directory is there, or what leads to one may be.

@@ -204,8 +204,8 @@ fn a_directory_is_made_with_its_access_control_list() {
         objname: Component4(b"d"),
         createattrs: fattr(&attrs),
     });
-    let told = GetattrArgs4 { attr_request: Bitmap4::of(&[attr4::ACL, attr4::ACLSUPPORT]) };
-    let ops = [&ROOT[..], &[create, ArgOp::Getattr(told)]].concat();
+    let getattr = GetattrArgs4 { attr_request: Bitmap4::of(&[attr4::ACL, attr4::ACLSUPPORT]) };
+    let ops = [&ROOT[..], &[create, ArgOp::Getattr(getattr)]].concat();
     let call = record(&mut client, &ops);
     client.send(&call);
     let reply = client.receive();

@@ -447,7 +447,7 @@ fn execute_permission_allows_to_read_a_file() {
         assert_eq!(reply.results::<ReadRes<'_>>().status(), expected, "{name}");
         let asked = AccessArgs { object: file, access: READ | EXECUTE };
         let reply = client.call(Proc::ACCESS, &asked);
-        let told = reply.results::<AccessRes>().into_result().expect("an answer").access;
-        assert_eq!(told & READ, 0, "{name}: what it may is told as it is");
+        let allowed = reply.results::<AccessRes>().into_result().expect("an answer").access;
+        assert_eq!(allowed & READ, 0, "{name}: what it may is told as it is");
     }
 }

@@ -61,8 +61,11 @@ impl Count {
                 let size = size.checked_sub(BASE).expect("it never becomes shorter");
                 assert!((before..=now).contains(&size), "size {size}, not in {before}..={now}");
                 if n < BATCH {
-                    let told = u64::from_be_bytes(ok.data.try_into().expect("eight bytes"));
-                    assert!((before..=now).contains(&told), "{told}, not in {before}..={now}");
+                    let content = u64::from_be_bytes(ok.data.try_into().expect("eight bytes"));
+                    assert!(
+                        (before..=now).contains(&content),
+                        "{content}, not in {before}..={now}"
+                    );
                     assert!(!ok.eof);
                 } else {
                     let end = ok.data.len() as u64;

@@ -87,8 +87,8 @@ fn after_a_restart_only_recorded_hosts_reclaim() {
     for name in ["127.0.0.1", "server.example"] {
         let heard = services.hear();
         assert_eq!((heard.prog, heard.proc), (nsm::NSM_PROGRAM, nsm::Proc::NOTIFY.0));
-        let told: nsm::NotifyArgs<'_> = heard.decode();
-        assert_eq!(told, nsm::NotifyArgs { mon_name: nsm::SmName(name.as_bytes()), state });
+        let notification: nsm::NotifyArgs<'_> = heard.decode();
+        assert_eq!(notification, nsm::NotifyArgs { mon_name: nsm::SmName(name.as_bytes()), state });
     }
     let mut one = Host::new(server.addr, "one");
     let mut two = Host::new(server.addr, "two");

@@ -106,7 +106,7 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
     let mut streams = JoinSet::new();
     let outgoing = Rc::new(Outgoing::new(&peer.core.budget, HTTP2_SEND_BUFFER));
     let mut incoming = None;
-    let mut told = false;
+    let mut is_closing = false;
     loop {
         let idle = tokio::time::sleep(peer.http.settings().idle);
         tokio::select! {
@@ -135,13 +135,13 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
                     incoming = None;
                 }
             }
-            _ = ending.wait_for(|end| *end), if !told => {
-                told = true;
+            _ = ending.wait_for(|end| *end), if !is_closing => {
+                is_closing = true;
                 conn.graceful_shutdown();
             }
             () = idle, if streams.is_empty() => {
                 // A client that does not react to GOAWAY is disconnected at the second timeout.
-                if std::mem::replace(&mut told, true) {
+                if std::mem::replace(&mut is_closing, true) {
                     return Ok(());
                 }
                 conn.graceful_shutdown();

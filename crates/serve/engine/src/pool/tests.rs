@@ -83,9 +83,9 @@ fn one_client_alone_has_all_threads_until_there_is_another() {
     let mut held: Vec<_> = (0..6).map(start).collect();
     let three: Vec<_> = (0..3).map(|_| is_started.recv_timeout(WAIT).unwrap()).collect();
     assert_eq!((three.len(), pool.shared.lock().clients[&1].running), (3, 3));
-    pool.set_alone(true);
+    pool.set_exclusive(true);
     is_started.recv_timeout(WAIT).expect("the fourth thread");
-    pool.set_alone(false);
+    pool.set_exclusive(false);
     let (done, is_done) = mpsc::channel();
     pool.reserve(2).unwrap().run(Box::new(move || done.send(()).unwrap()));
     drop(held.remove(0));

@@ -374,8 +374,8 @@ impl Link {
     ///
     /// # Errors
     /// No descriptor is available.
-    pub fn ear(&self) -> io::Result<Ear> {
-        self.stream.as_fd().try_clone_to_owned().map(Ear)
+    pub fn disconnect_watch(&self) -> io::Result<DisconnectWatch> {
+        self.stream.as_fd().try_clone_to_owned().map(DisconnectWatch)
     }
 
     /// What looks for the peer's end while this link is in use elsewhere, at most as long as the
@@ -424,12 +424,12 @@ impl Link {
     }
 }
 
-/// Hears whether the peer of a link has ended it, and takes nothing of what has come.
-pub struct Ear(OwnedFd);
+/// Reports whether the peer of a link has ended it, and takes nothing of what has come.
+pub struct DisconnectWatch(OwnedFd);
 
-impl Ear {
+impl DisconnectWatch {
     /// Whether nothing more can come. What came before the end may not have been received yet.
-    pub fn hears_end(&self) -> bool {
+    pub fn is_disconnected(&self) -> bool {
         has_ended(self.0.as_raw_fd())
     }
 }
@@ -439,7 +439,7 @@ impl Ear {
 pub struct EndWatch(RawFd);
 
 impl EndWatch {
-    /// As [`Ear::hears_end`].
+    /// As [`DisconnectWatch::is_disconnected`].
     pub fn sees_end(self) -> bool {
         has_ended(self.0)
     }

@@ -295,9 +295,12 @@ fn unmapped_space_is_released_and_reported() {
     bench.good(Cdb::Unmap { group: 0, list_length }, &list);
     let status = bench.good(Cdb::GetLbaStatus { lba: 0, allocation: 4096 }, &[]);
     let status = lba_status(&status).expect("status");
-    let told: Vec<_> = status.iter().map(|s| (s.lba, s.count, s.status)).collect();
+    let reported: Vec<_> = status.iter().map(|s| (s.lba, s.count, s.status)).collect();
     let rest = (BLOCKS - 64) as u32;
-    assert_eq!(told, [(0, 8, 0), (8, 16, 1), (24, 16, 0), (40, 8, 1), (48, 16, 0), (64, rest, 1)]);
+    assert_eq!(
+        reported,
+        [(0, 8, 0), (8, 16, 1), (24, 16, 0), (40, 8, 1), (48, 16, 0), (64, rest, 1)]
+    );
     assert_eq!(bench.good(Cdb::Read(io(8, 16)), &[]), vec![0; 16 * BLOCK]);
     let beyond = (ILLEGAL, Asc::LBA_OUT_OF_RANGE);
     assert_eq!(bench.asc(Cdb::GetLbaStatus { lba: BLOCKS, allocation: 24 }, &[]), beyond);
@@ -336,8 +339,8 @@ fn a_unit_reports_its_designators() {
     let page = |page| bench.good(Cdb::Inquiry { page, allocation: 255 }, &[]);
     let inquiry = wire::scsi::inquiry::Inquiry::decode(&page(None)).expect("data");
     assert_eq!((inquiry.qualifier, inquiry.device_type), (0, 0));
-    let told = page(Some(0));
-    let pages = vpd::supported(&told).expect("pages");
+    let reported = page(Some(0));
+    let pages = vpd::supported(&reported).expect("pages");
     assert!(pages.iter().all(|code| page(Some(*code)).get(1) == Some(code)));
     let list = page(Some(vpd::page::IDENTIFICATION));
     let list = vpd::identification(&list).expect("designators");
@@ -366,9 +369,9 @@ fn attentions_come_first_and_in_order() {
     bench.good(Cdb::Inquiry { page: None, allocation: 96 }, &[]);
     let attention = SenseKey::UNIT_ATTENTION;
     assert_eq!(bench.asc(Cdb::TestUnitReady, &[]), (attention, Asc::CAPACITY_CHANGED));
-    let told = bench.good(Cdb::RequestSense { descriptor: false, allocation: 18 }, &[]);
-    let told = Sense::decode(&told).expect("sense data");
-    assert_eq!((told.key, told.asc), (attention, Asc::RESERVATIONS_RELEASED));
+    let reported = bench.good(Cdb::RequestSense { descriptor: false, allocation: 18 }, &[]);
+    let reported = Sense::decode(&reported).expect("sense data");
+    assert_eq!((reported.key, reported.asc), (attention, Asc::RESERVATIONS_RELEASED));
     bench.good(Cdb::TestUnitReady, &[]);
     for n in 0..=base::limits::ISCSI_ATTENTIONS_MAX as u16 {
         nexus.establish(Asc(0x2a00 + n));
@@ -454,8 +457,8 @@ fn a_reservation_keeps_others_out() {
     assert_eq!(write(1), Ok(()), "registered");
     let done = reserve_out(&bench, 1, ReserveOut::PreemptAndAbort, (22, 11)).expect("preempted");
     assert_eq!(done.aborts, [bench.nexuses[0].port.clone()]);
-    let told = bench.asc(Cdb::TestUnitReady, &[]);
-    assert_eq!(told, (SenseKey::UNIT_ATTENTION, Asc::REGISTRATIONS_PREEMPTED));
+    let reported = bench.asc(Cdb::TestUnitReady, &[]);
+    assert_eq!(reported, (SenseKey::UNIT_ATTENTION, Asc::REGISTRATIONS_PREEMPTED));
     assert_eq!((write(0), write(1)), (conflict, Ok(())));
     let reserve = |who| bench.run(who, Cdb::Reserve6, &[]).map(drop);
     assert!(reserve(1).is_err(), "there are persistent reservations");

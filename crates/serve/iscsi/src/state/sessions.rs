@@ -67,7 +67,7 @@ impl Inner {
 }
 
 /// A place among the sessions; given back when dropped.
-pub struct Seat {
+pub struct SessionPermit {
     sessions: Arc<Sessions>,
     /// The session's number.
     pub tsih: u16,
@@ -78,7 +78,7 @@ pub struct Seat {
 
 /// Why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoSeat {
+pub enum SessionRefused {
     /// There are as many sessions, of all addresses or of this one, as there may be.
     Full,
     /// There is a session with this name at this target, which is to be replaced first.
@@ -103,23 +103,23 @@ impl Sessions {
     /// Takes a place.
     ///
     /// # Errors
-    /// [`NoSeat`].
+    /// [`SessionRefused`].
     pub fn enter(
         self: &Arc<Self>,
         port: Port,
         target: Option<String>,
         peer: SocketAddr,
-    ) -> Result<Seat, NoSeat> {
+    ) -> Result<SessionPermit, SessionRefused> {
         let mut inner = self.inner();
         if inner.find(&port, target.as_deref()).is_some() {
-            return Err(NoSeat::InUse);
+            return Err(SessionRefused::InUse);
         }
         let from = network(peer.ip());
         let is_of_address = |entry: &&Entry| network(entry.row.peer.ip()) == from;
         if inner.entries.len() >= ISCSI_SESSIONS_MAX
             || inner.entries.values().filter(is_of_address).count() >= ISCSI_SESSIONS_CLIENT_MAX
         {
-            return Err(NoSeat::Full);
+            return Err(SessionRefused::Full);
         }
         // 0 stands for a session that is not there yet.
         loop {
@@ -129,11 +129,11 @@ impl Sessions {
             }
         }
         let tsih = inner.last;
-        let (order, told) = watch::channel(Order::Stay);
+        let (order, orders) = watch::channel(Order::Stay);
         let (ends, ended) = watch::channel(());
         let row = Row { tsih, port, target, peer, since_ns: wall_ns() };
         inner.entries.insert(tsih, Entry { row, order, ended });
-        Ok(Seat { sessions: Arc::clone(self), tsih, order: told, _ended: ends })
+        Ok(SessionPermit { sessions: Arc::clone(self), tsih, order: orders, _ended: ends })
     }
 
     /// Orders all sessions of a target but one.
@@ -166,7 +166,7 @@ impl Sessions {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SessionPermit {
     fn drop(&mut self) {
         self.sessions.inner().entries.remove(&self.tsih);
     }

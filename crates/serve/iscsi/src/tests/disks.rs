@@ -168,8 +168,8 @@ fn a_unit_that_grows_reports_it_to_each_initiator() {
     for client in &mut clients {
         let answer = client.read(0, last, 1);
         let sense = answer.sense.expect("sense data");
-        let told = (sense.key, sense.asc);
-        assert_eq!(told, (SenseKey::UNIT_ATTENTION, Asc::CAPACITY_CHANGED), "2A/09");
+        let reported = (sense.key, sense.asc);
+        assert_eq!(reported, (SenseKey::UNIT_ATTENTION, Asc::CAPACITY_CHANGED), "2A/09");
         assert_eq!(client.read(0, last, 1).status, Status::GOOD, "without logging in anew");
     }
 }

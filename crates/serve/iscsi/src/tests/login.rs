@@ -94,8 +94,8 @@ fn discovery_lists_targets_and_portals() {
     put(&mut text, "SendTargets", "All");
     let Some(Got::Text(answer)) = client.text(&text) else { panic!("text") };
     let pairs = parse(&answer).expect("pairs");
-    let told: Vec<_> = pairs.iter().skip(1).map(|pair| pair.value).collect();
-    assert_eq!(told, portals.map(|portal| format!("{portal},1")));
+    let addresses: Vec<_> = pairs.iter().skip(1).map(|pair| pair.value).collect();
+    assert_eq!(addresses, portals.map(|portal| format!("{portal},1")));
     client.log_out();
     assert_eq!((client.next(), client.next()), (Some(Got::LoggedOut), None));
 }

@@ -60,11 +60,11 @@ fn a_disk_that_does_not_answer_delays_no_other_unit() {
     assert_eq!(other.managed(0, Function::LOGICAL_UNIT_RESET, 0), TmfOutcome::REJECTED);
     bench.media[0].stick(false);
     // Each command at the disk was aborted, by the other session or by its own; none is left.
-    let mut told = 0;
-    while bench.unit(0).ranges.count() > 0 || told + 2 < stuck.len() {
+    let mut answered = 0;
+    while bench.unit(0).ranges.count() > 0 || answered + 2 < stuck.len() {
         let Some(Got::Answer(_, answer)) = client.next() else { panic!("an answer") };
         assert_eq!(answer.status, Status::TASK_ABORTED);
-        told += 1;
+        answered += 1;
     }
     let answer = client.read(0, 0, 1);
     assert_eq!(answer.sense.map(|sense| sense.asc), Some(Asc::DEVICE_RESET));

@@ -42,7 +42,7 @@ fn denied<'a>(held: &'a HeldRange) -> LockRes4<'a, StateidResOk4> {
     })
 }
 
-fn say_denied(run: &mut CompoundContext<'_>, held: &HeldRange) -> Handled {
+fn put_denied(run: &mut CompoundContext<'_>, held: &HeldRange) -> Handled {
     denied(held).encode(&mut run.writer());
     Err(Fail::Written(Nfsstat4::DENIED))
 }
@@ -55,7 +55,7 @@ fn answer(run: &mut CompoundContext<'_>, outcome: Result<Stateid4, LockRefused>)
             }
             run.ok(&StateidResOk4 { stateid })
         }
-        Err(LockRefused::Denied(held)) => say_denied(run, &held),
+        Err(LockRefused::Denied(held)) => put_denied(run, &held),
         Err(LockRefused::Status(status)) => Err(status.into()),
     }
 }
@@ -163,14 +163,14 @@ pub(super) fn lockt(
     }
     let test = || keeper.state.lock_test(key, &want, keeper.now());
     if let Some(held) = test() {
-        return say_denied(run, &held);
+        return put_denied(run, &held);
     }
     // Under a delegation its holder may lock without a request.
     if !keeper.state.locks.may_test(key, client.key(), want.kind) {
         return Err(Nfsstat4::DELAY.into());
     }
     match test() {
-        Some(held) => say_denied(run, &held),
+        Some(held) => put_denied(run, &held),
         None => run.ok(&()),
     }
 }

@@ -91,8 +91,8 @@ impl Program for Nsm {
     fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled {
         call.facts.op = OPS_AT + procedure.number as u8;
         let nlm = &self.0;
-        let told = nlm.operate(procedure.number, &mut call.args.clone(), call.out.vec())?;
-        let Some(name) = told else { return Ok(DispatchResult::Done) };
+        let notification = nlm.operate(procedure.number, &mut call.args.clone(), call.out.vec())?;
+        let Some(name) = notification else { return Ok(DispatchResult::Done) };
         let from = (call.caller.address, call.caller.port());
         Ok(match nlm.restarted(from, &name, call.may_block) {
             Err(Refusal::WouldBlock) => DispatchResult::WouldBlock(None),

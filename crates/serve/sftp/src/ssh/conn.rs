@@ -472,7 +472,7 @@ where
         let all = async { while self.channels.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(DRAIN_TIME_MAX / 2, all).await;
         self.channels.shutdown().await;
-        let told = match &end {
+        let disconnection = match &end {
             End::Socket => None,
             End::Late => Some((reason::BY_APPLICATION, "timeout".to_owned())),
             End::Over => Some((reason::BY_APPLICATION, "the service is stopping".to_owned())),
@@ -485,7 +485,7 @@ where
                 error.reason().map(|reason| (reason, error.to_string()))
             }
         };
-        if let Some((reason, why)) = told {
+        if let Some((reason, why)) = disconnection {
             let mut session = self.session.borrow_mut();
             session.transport.disconnect(reason, &why);
             if let Ok(output) = session.transport.output() {

@@ -113,13 +113,13 @@ impl Server {
         });
         let socket = listener::listen(([127, 0, 0, 1], 0).into()).unwrap();
         let address = socket.local_addr().unwrap();
-        let (ending, told) = tokio::sync::watch::channel(false);
+        let (ending, end_watch) = tokio::sync::watch::channel(false);
         let (sender, mut accepted) = tokio::sync::mpsc::channel(100);
         tokio::task::spawn_local(listener::accept(
             (socket, ()),
             vec![sender],
             budgets,
-            told.clone(),
+            end_watch.clone(),
         ));
         let (all, ended) = (Arc::clone(&ssh), Rc::new(Cell::new(0)));
         let counter = Rc::clone(&ended);
@@ -133,7 +133,7 @@ impl Server {
                     Arc::clone(&all),
                     Rc::clone(&account),
                     one,
-                    told.clone(),
+                    end_watch.clone(),
                     start,
                 ));
             }
@@ -242,8 +242,8 @@ fn no_client_renews_keys_before_signing_in() {
         let mut client = server.client().await;
         client.transport.renew_now().unwrap();
         client.send(&Message::ServiceRequest("ssh-userauth")).await;
-        let told = tokio::time::timeout(Duration::from_secs(60), client.farewell()).await;
-        assert_eq!(told, Ok(Some(reason::PROTOCOL_ERROR)));
+        let farewell = tokio::time::timeout(Duration::from_secs(60), client.farewell()).await;
+        assert_eq!(farewell, Ok(Some(reason::PROTOCOL_ERROR)));
     });
 }
 

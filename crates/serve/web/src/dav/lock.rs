@@ -37,7 +37,7 @@ pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
     // Checked before a file is created for it.
     let mut there = job.dav.locks.covering(&path, &of).into_iter();
     if let Some(other) = there.find(|other| info.exclusive || other.exclusive) {
-        return Err(in_the_way(&path, &other));
+        return Err(lock_conflict(&path, &other));
     }
     let (node, made) = what(job, (&path, &of)).await?;
     let wanted = LockRequest {
@@ -57,7 +57,7 @@ pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
         let take = move |_: vfs::fs::Context<'_>| dav.locks.take(wanted);
         match job.core.pooled(&job.who, &node.reached.cred, take).await? {
             Ok(lock) => return Ok(given(job, &lock, if made { 201 } else { 200 }, true)),
-            Err(LockError::Locked(other)) => return Err(in_the_way(&path, &other)),
+            Err(LockError::Locked(other)) => return Err(lock_conflict(&path, &other)),
             // The recall of a delegation is pending.
             Err(LockError::Unavailable) if !job.core.files.locks.in_grace() && !until.passed() => {
                 recall::released(&job.core.files.locks, Some(node.key()), until).await;
@@ -125,7 +125,7 @@ fn given(job: &Job<'_, '_>, lock: &Arc<Lock>, code: u16, new: bool) -> Response 
 }
 
 /// The answer when conflicts with another lock: below what was to be locked, 207 (§9.10.9).
-fn in_the_way(path: &[u8], other: &Lock) -> Response {
+fn lock_conflict(path: &[u8], other: &Lock) -> Response {
     let href = multi::href(&other.root, false);
     let below = other.root.len() > path.len() && other.root.starts_with(path);
     if below {

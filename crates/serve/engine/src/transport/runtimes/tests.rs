@@ -9,25 +9,25 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[test]
 fn nothing_runs_before_it_is_released() {
     let runtimes = Runtimes::start_held(2).expect("threads");
-    let (told, said) = channel();
+    let (sender, receiver) = channel();
     for core in 0..2 {
-        let told = told.clone();
-        assert!(runtimes.spawn_on(core, move || async move { told.send(core).expect("heard") }));
+        let sender = sender.clone();
+        assert!(runtimes.spawn_on(core, move || async move { sender.send(core).expect("heard") }));
     }
     // Others run meanwhile.
     let others = Runtimes::start(2).expect("threads");
     for core in [0, 1, 0, 1] {
-        let (told, said) = channel();
-        assert!(others.spawn_on(core, move || async move { told.send(()).expect("heard") }));
-        said.recv_timeout(PATIENCE).expect("it runs");
+        let (sender, receiver) = channel();
+        assert!(others.spawn_on(core, move || async move { sender.send(()).expect("heard") }));
+        receiver.recv_timeout(PATIENCE).expect("it runs");
     }
-    assert!(said.try_recv().is_err());
+    assert!(receiver.try_recv().is_err());
     runtimes.release();
-    let mut cores = [(); 2].map(|()| said.recv_timeout(PATIENCE).expect("released"));
+    let mut cores = [(); 2].map(|()| receiver.recv_timeout(PATIENCE).expect("released"));
     cores.sort_unstable();
     assert_eq!(cores, [0, 1]);
-    assert!(runtimes.spawn_on(0, move || async move { told.send(7).expect("heard") }));
-    assert_eq!(said.recv_timeout(PATIENCE), Ok(7), "later ones at once");
+    assert!(runtimes.spawn_on(0, move || async move { sender.send(7).expect("heard") }));
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(7), "later ones at once");
     assert!(runtimes.shutdown(PATIENCE));
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::limits::ISCSI_SESSIONS_CLIENT_MAX;
 use vfs::lun::reservations::Port;
 
-use super::{NoSeat, Order, Sessions};
+use super::{Order, SessionRefused, Sessions};
 
 fn port(number: u8) -> Port {
     Port { name: format!("iqn.{number}"), isid: [number; 6] }
@@ -27,7 +27,7 @@ fn a_login_takes_the_place_of_the_same_session() {
     assert_eq!(*other.order.borrow(), Order::Stay);
     assert!(ended.has_changed().is_ok(), "it is still there");
     let again = sessions.enter(port(1), Some("iqn.t".to_owned()), peer);
-    assert_eq!(again.err(), Some(NoSeat::InUse), "two of one name");
+    assert_eq!(again.err(), Some(SessionRefused::InUse), "two of one name");
     let discovery = [(); 2].map(|()| sessions.enter(port(1), None, peer).is_ok());
     assert_eq!(discovery, [true; 2], "for discovery there may be");
     drop(one);
@@ -46,6 +46,6 @@ fn one_address_leaves_sessions_to_others() {
     let held: Vec<_> =
         (0..=ISCSI_SESSIONS_CLIENT_MAX).map_while(|_| enter("192.0.2.1").ok()).collect();
     assert_eq!(held.len(), ISCSI_SESSIONS_CLIENT_MAX);
-    assert_eq!(enter("192.0.2.1").err(), Some(NoSeat::Full));
+    assert_eq!(enter("192.0.2.1").err(), Some(SessionRefused::Full));
     assert!(enter("192.0.2.2").is_ok());
 }

@@ -531,8 +531,8 @@ impl State {
     /// # Errors
     /// NFS4ERR_GRACE.
     pub fn may_take(&self, client: &Client) -> Result<(), Nfsstat4> {
-        let told = !client.name.0 || client.reclaimed.load(Ordering::Relaxed);
-        if told && !self.in_grace() { Ok(()) } else { Err(Nfsstat4::GRACE) }
+        let is_reclaimed = !client.name.0 || client.reclaimed.load(Ordering::Relaxed);
+        if is_reclaimed && !self.in_grace() { Ok(()) } else { Err(Nfsstat4::GRACE) }
     }
 
     /// RECLAIM_COMPLETE (RFC 8881 §18.51).

@@ -44,9 +44,9 @@ fn every_supported_attribute_has_a_value() {
         if minor > 0 {
             ops.insert(0, sequence(9000));
         }
-        let told = attrs(&world.run(minor, &ops));
-        let supported = told.supported_attrs.expect("supported_attrs");
-        assert_eq!(told.mask(), supported.without(&Bitmap4::of(&[48, 54, 81])));
+        let returned = attrs(&world.run(minor, &ops));
+        let supported = returned.supported_attrs.expect("supported_attrs");
+        assert_eq!(returned.mask(), supported.without(&Bitmap4::of(&[48, 54, 81])));
     }
 }
 
@@ -72,8 +72,11 @@ fn attributes_are_set() {
         set(GOOD, size.clone()),
         getattr(&[attr4::MODE, attr4::OWNER, attr4::SIZE]),
     ]);
-    let told = attrs(&answer);
-    assert_eq!((told.mode, told.owner, told.size), (Some(0o600), Some(Utf8str(b"7")), Some(2)));
+    let returned = attrs(&answer);
+    assert_eq!(
+        (returned.mode, returned.owner, returned.size),
+        (Some(0o600), Some(Utf8str(b"7")), Some(2))
+    );
     let ResOp::Setattr(res) = &answer.results[1] else { panic!() };
     assert_eq!(res.attrsset, Bitmap4::of(&[attr4::MODE, attr4::OWNER]));
     let bad = Stateid4 { seqid: 9, other: [9; 12] };

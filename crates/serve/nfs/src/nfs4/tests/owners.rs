@@ -25,7 +25,7 @@ fn chown(owner: &'static [u8], group: &'static [u8]) -> ArgOp<'static> {
 #[test]
 fn a_file_is_assigned_to_a_name_and_shown_with_it() {
     let world = world();
-    let told = getattr(&[attr4::OWNER, attr4::OWNER_GROUP]);
+    let query = getattr(&[attr4::OWNER, attr4::OWNER_GROUP]);
     for (set, seen) in [
         (
             (&b"ann@example.org"[..], &b"users@EXAMPLE.org"[..]),
@@ -34,7 +34,7 @@ fn a_file_is_assigned_to_a_name_and_shown_with_it() {
         ((b"31", b"32"), (b"31", b"32")),
         ((b"1000", b"100"), (b"ann@example.org", b"users@example.org")),
     ] {
-        let answer = world.at_share(&[lookup(b"f"), chown(set.0, set.1), told.clone()]);
+        let answer = world.at_share(&[lookup(b"f"), chown(set.0, set.1), query.clone()]);
         let attrs = attrs(&answer);
         assert_eq!(
             (attrs.owner, attrs.owner_group),

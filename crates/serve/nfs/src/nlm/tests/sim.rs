@@ -113,10 +113,13 @@ impl Sim {
 
     fn restart_server(&mut self) {
         self.grants.clear();
-        let told = self.world.restart();
+        let notified = self.world.restart();
         for (n, process) in self.processes.iter_mut().enumerate() {
             process.reclaims = process.held.iter().any(Option::is_some);
-            assert!(!process.reclaims || told.contains(&address(n)), "process {n} is not told");
+            assert!(
+                !process.reclaims || notified.contains(&address(n)),
+                "process {n} is not notified"
+            );
         }
     }
 
@@ -189,8 +192,8 @@ impl Sim {
     fn is_coming(&self, n: usize, at: u64) -> bool {
         let covers = |(start, len, _): Request| (start..start + len).contains(&at);
         let granted = self.grants.iter().filter_map(|(id, _)| self.world.granted(*id));
-        let told = granted.filter(|(whose, _)| *whose == n).any(|(_, what)| covers(what));
-        told || self.processes[n].unheard().is_some_and(covers)
+        let is_granted = granted.filter(|(whose, _)| *whose == n).any(|(_, what)| covers(what));
+        is_granted || self.processes[n].unheard().is_some_and(covers)
     }
 
     /// All let go, and nothing is left.

@@ -132,9 +132,9 @@ fn use_after_removal(scene: &mut Scene, by: By) {
         let (status, results) = scene.run(&[putfh.clone(), op, size()]);
         assert_eq!(status, Nfsstat4::OK, "{by:?}: {results:?}");
         if let Some(ResOp::Getattr(Res4::Ok(ok))) = results.last() {
-            let told: Attrs4<'_> = ok.obj_attributes.values().expect("attributes");
+            let attributes: Attrs4<'_> = ok.obj_attributes.values().expect("attributes");
             // With none a Linux client takes it for gone.
-            assert_eq!(told.numlinks, Some(1), "{by:?}");
+            assert_eq!(attributes.numlinks, Some(1), "{by:?}");
         }
     }
     let (_, results) = scene.run(&[putfh.clone(), read(stateid)]);

@@ -254,7 +254,7 @@ impl Model {
 
     /// The clients with holds that conflict with this, each with whether its lease has surely
     /// expired.
-    fn in_the_way(
+    fn conflicts(
         &self,
         file: usize,
         own: (u64, u32),
@@ -361,7 +361,7 @@ impl Model {
             What::Test { file, owner, span, kind } => {
                 let own = (request.clientid, owner);
                 let found =
-                    self.in_the_way(file, own, seen.now, |h, own| !own && span.meets(&h.1, kind));
+                    self.conflicts(file, own, seen.now, |h, own| !own && span.meets(&h.1, kind));
                 match reply.content {
                     ReplyContent::Denied(id) => self.refused(&found, Some(id)),
                     _ if ok => {
@@ -395,7 +395,7 @@ impl Model {
         let clientid = seen.request.clientid;
         // One's own open is no exception.
         let met = |hold: &Hold, _| hold.0.conflicts(share);
-        let found = self.in_the_way(at.0, (clientid, at.1), seen.now, met);
+        let found = self.conflicts(at.0, (clientid, at.1), seen.now, met);
         let item = (share, [0; BYTES]);
         // None of these statuses is possible later unless the grace period has ended first.
         let looked = [Nfsstat4::OK, Nfsstat4::NO_GRACE, Nfsstat4::SHARE_DENIED];
@@ -430,7 +430,7 @@ impl Model {
     ) -> Verdict {
         let clientid = seen.request.clientid;
         let met = |hold: &Hold, own: bool| !own && span.meets(&hold.1, kind);
-        let found = self.in_the_way(at.0, (clientid, at.1), seen.now, met);
+        let found = self.conflicts(at.0, (clientid, at.1), seen.now, met);
         let mut item = (Share::default(), [0; BYTES]);
         span.set(&mut item.1, weight(kind));
         match seen.reply.content {

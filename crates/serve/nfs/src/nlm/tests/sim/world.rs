@@ -194,13 +194,13 @@ impl World {
     /// Everything but the disk is lost; returns the addresses that it notifies of the restart.
     pub fn restart(&mut self) -> BTreeSet<IpAddr> {
         (self.nlm, self.locks, self.messages) = start(&self.shares, &self.clock, &self.book);
-        let mut told = BTreeSet::new();
+        let mut notified = BTreeSet::new();
         while let Ok(message) = self.messages.try_recv() {
             if let Message::Restarted { address } = message {
-                told.insert(address);
+                notified.insert(address);
             }
         }
-        told
+        notified
     }
 
     /// Time goes by: more than hosts may reclaim in, and than they are remembered for nothing.
