@@ -110,7 +110,7 @@ impl Reader {
     ///
     /// # Errors
     /// As of READ.
-    pub async fn stretch(
+    pub async fn sendfile_range(
         &self,
         core: &Core,
         who: &Caller,

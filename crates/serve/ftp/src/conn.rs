@@ -347,7 +347,7 @@ impl Conn {
             loop {
                 tokio::select! {
                     biased;
-                    said = self.control.meanwhile(), if self.control.listens() => match said? {
+                    next = self.control.next_command(), if self.control.listens() => match next? {
                         TransferCommand::Abort if flow.give_up() => break None,
                         TransferCommand::Abort => abort = true,
                         TransferCommand::Status => self.control.answer(&progress(&flow)).await?,
@@ -424,7 +424,7 @@ impl Control {
 
     /// The next command during a transfer. The end of the connection is the end of the transfer
     /// (RFC 959 §4.1.1, QUIT): a client that is gone does not receive its result.
-    async fn meanwhile(&mut self) -> Result<TransferCommand, Gone> {
+    async fn next_command(&mut self) -> Result<TransferCommand, Gone> {
         let line = self.fresh_line().await?;
         let verb = line.as_ref().ok().map(|line| request::parse(line).request);
         Ok(match verb {

@@ -106,7 +106,7 @@ pub(super) async fn stor(s: &mut Session, path: &[u8]) -> Result<Job, Answer> {
     s.asks_for(Direction::Upload, (path, from))?;
     let opening = opening(s, path, None);
     let incoming = match (from, s.settings.uploads) {
-        (0, Uploads::Atomic) => whole(s, spot).await?,
+        (0, Uploads::Atomic) => atomic(s, spot).await?,
         (0, Uploads::InPlace) => in_place(s, spot, 0, Some(0)).await?,
         (from, _) => {
             beyond(from, spot.node()?.attr.size)?;
@@ -143,13 +143,13 @@ pub(super) async fn stou(s: &mut Session, path: Option<&[u8]>) -> Result<Job, An
     }
     s.asks_for(Direction::Upload, (name.as_slice(), 0))?;
     s.span.range(0, 0, true);
-    let work = Work::Receive(Box::new(whole(s, spot).await?));
+    let work = Work::Receive(Box::new(atomic(s, spot).await?));
     let opening = Answer::with(150, [b"FILE: ", name.as_slice()].concat());
     Ok(Job { opening, work, ascii: is_ascii(s) })
 }
 
 /// Reports errors that are known before data comes.
-async fn whole(s: &Session, spot: Spot) -> Result<Incoming, Answer> {
+async fn atomic(s: &Session, spot: Spot) -> Result<Incoming, Answer> {
     s.core.may_upload(s.caller()?, &spot).await?;
     Ok(Incoming { set: s.fresh(0o666), spot, place: None })
 }
@@ -246,7 +246,7 @@ async fn send_piece(
     let broke = |error| lost(core, &error);
     link.has_room().await.map_err(broke)?;
     let piece = (offset, TRANSFER_SEND_PIECE);
-    let part = reader.stretch(core, who, piece).await.map_err(midway)?;
+    let part = reader.sendfile_range(core, who, piece).await.map_err(midway)?;
     let Some(part) = part else { return Ok(None) };
     let sent = link.send_file(&part).map_err(broke)?;
     Ok(Some((sent, part.eof && sent == part.count)))

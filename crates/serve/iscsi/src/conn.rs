@@ -181,7 +181,7 @@ impl Conn {
                 if !reads {
                     return Err(Ended::Gone);
                 }
-                self.session.heard();
+                self.session.note_received();
                 let received = received.map_err(|_| Ended::Gone)?;
                 came = received;
                 received > 0

@@ -246,14 +246,14 @@ impl Session {
     /// Whether the initiator owes data of a command.
     pub fn awaits_data(&self) -> bool {
         let awaits = |task: &Task| match &task.stage {
-            Stage::Gathering { gather, .. } => gather.is_owed(),
+            Stage::Gathering { gather, .. } => gather.expects_data(),
             _ => false,
         };
         self.tasks.values().any(awaits)
     }
 
     /// The initiator has been heard of.
-    pub fn heard(&mut self) {
+    pub fn note_received(&mut self) {
         self.heard_ns = monotonic_ns();
         self.pinged_ns = None;
     }

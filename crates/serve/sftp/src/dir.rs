@@ -51,7 +51,7 @@ pub(super) async fn open(s: &Session, path: Path, seen: &mut Option<Node>) -> Re
                 return Err(Status::Access.into());
             }
             ready.extend(dots(node.handle, node.attr));
-            on_their_way(s, &path, &mut ready).await;
+            add_uploads(s, &path, &mut ready).await;
             listing = Some(Listing::new(node.clone()));
         }
     }
@@ -62,7 +62,7 @@ pub(super) async fn open(s: &Session, path: Path, seen: &mut Option<Node>) -> Re
 }
 
 /// Files of the same channel that are on their way to a directory are seen in it.
-async fn on_their_way(s: &Session, path: &VPath, ready: &mut VecDeque<Listed>) {
+async fn add_uploads(s: &Session, path: &VPath, ready: &mut VecDeque<Listed>) {
     for file in s.uploading_below(path) {
         let at = Rc::clone(&file.path.borrow());
         let Some(name) = at.name().filter(|_| at.parent() == *path) else { continue };

@@ -279,7 +279,7 @@ impl Session {
                 data.extend_from_slice(bytes);
                 // Writes to a file are done one after the other, whatever the bytes: the file
                 // system does the same, and those that wait are gathered.
-                let footprint = Footprint::file(file.whole(true));
+                let footprint = Footprint::file(file.whole_file(true));
                 let parts = vec![(id, span)];
                 Ok((footprint, Job::Write(Gathered { file, offset: args.offset, data, parts })))
             }
@@ -404,12 +404,12 @@ impl Session {
             }
             Extended::Fsync(args) => {
                 let file = self.file(args.handle)?;
-                Ok((Footprint::file(file.whole(true)), PendingRequest::Fsync(file)))
+                Ok((Footprint::file(file.whole_file(true)), PendingRequest::Fsync(file)))
             }
             Extended::CopyData(args) => {
                 let (from, to) = (self.file(args.read_handle)?, self.file(args.write_handle)?);
-                let mut footprint = Footprint::file(from.whole(false));
-                footprint.files[1] = Some(to.whole(true));
+                let mut footprint = Footprint::file(from.whole_file(false));
+                footprint.files[1] = Some(to.whole_file(true));
                 let (from, to) = ((from, args.read_offset), (to, args.write_offset));
                 Ok((footprint, PendingRequest::Copy(from, to, args.read_len)))
             }
@@ -455,7 +455,7 @@ impl Session {
 
 fn of_open(open: &Open, write: bool) -> Footprint {
     Footprint::file(match open {
-        Open::File(file) => file.whole(write),
+        Open::File(file) => file.whole_file(write),
         Open::Dir(dir) => dir.part(),
     })
 }

@@ -56,7 +56,7 @@ impl OpenFile {
     }
 
     /// A request concerns all of it.
-    pub fn whole(&self, write: bool) -> FileUse {
+    pub fn whole_file(&self, write: bool) -> FileUse {
         self.part(0, u64::MAX, write)
     }
 

@@ -103,7 +103,7 @@ async fn open(request: &Request) -> Outcome {
     let path = names::path(&reached.share, create.name)?;
     let by = (&*request.conn.core, &request.caller());
     let path = snapshots::placed(by, &reached, path, contexts.snapshot).await?;
-    let seat = Cell::new(Some(request.seat(names::held(&path))?));
+    let seat = Cell::new(Some(request.reserve_open(names::held(&path))?));
     let caching = leases::CachingRequest::of(&request.conn, create.oplock, contexts.lease)?;
     let again = Cell::new(false);
     let number = Cell::default();

@@ -344,7 +344,7 @@ async fn noticed(
         return Ok(Rc::clone(noticed));
     }
     let kinds = notified_kinds(asked.filter)?;
-    let seat = request.seat(0)?;
+    let seat = request.reserve_open(0)?;
     let (fs, handle) = (Arc::clone(&file.node.reached.share.fs), file.node.handle);
     let who = &request.session.who;
     let watch = move |cx: Context<'_>| fs.watch(cx, &handle);

@@ -42,7 +42,7 @@ pub(super) fn open(request: &Request, create: &Create<'_>) -> Outcome {
         noticed: RefCell::default(),
         sequence: Sequence::new(request.header.channel()),
         closed: Notify::new(),
-        seat: request.seat(0)?,
+        seat: request.reserve_open(0)?,
     };
     request.session.add_open(file, open);
     let facts = Facts { allocation: 4096, attributes: attributes::NORMAL, ..Facts::default() };

@@ -202,7 +202,7 @@ impl Request {
     ///
     /// # Errors
     /// STATUS_TOO_MANY_OPENED_FILES.
-    pub fn seat(&self, bytes: usize) -> Result<OpenReservation, NtStatus> {
+    pub fn reserve_open(&self, bytes: usize) -> Result<OpenReservation, NtStatus> {
         let seats = &self.conn.server.seats;
         seats.take(self.conn.peer.0.ip(), bytes).ok_or(NtStatus::TOO_MANY_OPENED_FILES)
     }

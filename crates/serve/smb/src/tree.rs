@@ -168,7 +168,7 @@ impl Connection {
         sessions.extend(self.sessions.borrow_mut().drain().map(|(_, one)| one));
         self.leave_mail_places();
         let release = |one: &Rc<Session>| {
-            if one.lose_channel(&self.mailbox) {
+            if one.remove_channel(&self.mailbox) {
                 return None;
             }
             let opens = one.take_opens(|_| true);

@@ -27,7 +27,7 @@ impl Plan {
     /// Panics if this is what is to panic, once.
     fn strike(&self, here: &str) {
         // Not under the lock: other calls continue meanwhile.
-        let before = whole(&self.1).take_if(|(call, _)| *call == here);
+        let before = locked(&self.1).take_if(|(call, _)| *call == here);
         if let Some((_, before)) = before {
             before();
         }
@@ -50,16 +50,16 @@ struct Gate {
     changed: Condvar,
 }
 
-fn whole<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Gate {
     fn pass(&self, here: &str) {
-        let mut call = whole(&self.call);
+        let mut call = locked(&self.call);
         while *call == Some(here) {
             // Once: two calls that stand still would wake each other for ever.
-            if !std::mem::replace(&mut *whole(&self.stands), true) {
+            if !std::mem::replace(&mut *locked(&self.stands), true) {
                 self.changed.notify_all();
             }
             call = self.changed.wait(call).unwrap_or_else(PoisonError::into_inner);
@@ -73,8 +73,8 @@ pub struct BlockedCalls(Arc<Gate>);
 impl BlockedCalls {
     /// Waits until a call stands still.
     pub fn wait(&self) {
-        let mut call = whole(&self.0.call);
-        while !*whole(&self.0.stands) {
+        let mut call = locked(&self.0.call);
+        while !*locked(&self.0.stands) {
             call = self.0.changed.wait(call).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -82,7 +82,7 @@ impl BlockedCalls {
 
 impl Drop for BlockedCalls {
     fn drop(&mut self) {
-        *whole(&self.0.call) = None;
+        *locked(&self.0.call) = None;
         self.0.changed.notify_all();
     }
 }
@@ -127,8 +127,8 @@ impl Planted {
 
     /// Calls of this name that may wait stand still from now on.
     pub fn hold(&self, call: &'static str) -> BlockedCalls {
-        *whole(&self.gate.stands) = false;
-        *whole(&self.gate.call) = Some(call);
+        *locked(&self.gate.stands) = false;
+        *locked(&self.gate.call) = Some(call);
         BlockedCalls(Arc::clone(&self.gate))
     }
 
@@ -139,7 +139,7 @@ impl Planted {
 
     /// The next call of this name does that before it begins.
     pub fn before(&self, call: &'static str, act: impl FnOnce() + Send + 'static) {
-        *whole(&self.plan.1) = Some((call, Box::new(act)));
+        *locked(&self.plan.1) = Some((call, Box::new(act)));
     }
 
     /// Whether what was planted has not panicked.
@@ -228,7 +228,7 @@ impl FileSystem for Planted {
         buf: &mut [u8],
     ) -> Result<ReadDone> {
         if cx.may_block {
-            whole(&self.reads).push(offset);
+            locked(&self.reads).push(offset);
         }
         self.enter("read", cx)?;
         self.inner.read(cx, file, offset, buf)

@@ -35,7 +35,8 @@ fn a_large_file_of_a_folder_is_given_to_the_kernel() {
                 // SAFETY: no memory is involved.
                 unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, all) };
             }
-            let part = reader.stretch(&core, &who, (500_000, 1 << 20)).await.expect("looked");
+            let part =
+                reader.sendfile_range(&core, &who, (500_000, 1 << 20)).await.expect("looked");
             let Some(part) = part else {
                 println!("SKIP stretches: this kernel does not tell what is in its page cache");
                 return;
@@ -46,9 +47,10 @@ fn a_large_file_of_a_folder_is_given_to_the_kernel() {
             file.read_exact_at(&mut got, part.offset).expect("read");
             assert!(got == data[500_000..][..1 << 20]);
         }
-        let end = reader.stretch(&core, &who, (2_900_000, 1 << 20)).await.expect("looked");
+        let end = reader.sendfile_range(&core, &who, (2_900_000, 1 << 20)).await.expect("looked");
         assert!(end.is_some_and(|end| end.count == 100_000 && end.eof));
-        let behind = reader.stretch(&core, &who, (3_000_000, 1 << 20)).await.expect("looked");
+        let behind =
+            reader.sendfile_range(&core, &who, (3_000_000, 1 << 20)).await.expect("looked");
         assert!(behind.is_some_and(|behind| behind.count == 0 && behind.eof));
     });
 }
@@ -61,6 +63,6 @@ fn what_has_no_descriptor_is_read() {
         let spot = core.spot(&who, &path("/share/f"), Links::Follow).await.expect("a place");
         core.put(&who, &spot, (vec![1; 100_000], Default::default())).await.expect("put");
         let reader = reader(&core, &who, "/share/f").await;
-        assert!(reader.stretch(&core, &who, (0, 100_000)).await.expect("looked").is_none());
+        assert!(reader.sendfile_range(&core, &who, (0, 100_000)).await.expect("looked").is_none());
     });
 }

@@ -77,7 +77,7 @@ async fn raw_names(core: &Rc<Core>, who: &Caller) -> Vec<Vec<u8>> {
     core.pooled(who, &reached.cred, list).await.expect("it runs")
 }
 
-fn whole() -> How {
+fn atomic() -> How {
     How::Atomic(SetAttr { mode: Some(0o644), ..SetAttr::default() })
 }
 
@@ -86,7 +86,7 @@ fn nothing_is_seen_before_the_end() {
     let scene = Scene::in_memory(Service::Ftp);
     let who = scene.caller("alice");
     scene.run(move |core| async move {
-        let mut upload = begin(&core, &who, "/share/f", whole()).await.expect("begun");
+        let mut upload = begin(&core, &who, "/share/f", atomic()).await.expect("begun");
         let back = upload.write(0, b"hello ".to_vec()).await.expect("written");
         assert_eq!(back, b"hello ", "the buffer comes back");
         upload.write(6, b"world".to_vec()).await.expect("written");
@@ -97,7 +97,7 @@ fn nothing_is_seen_before_the_end() {
         assert_eq!((node.attr.size, node.attr.mtime), (11, Time { sec: 1_000, nsec: 5 }));
         assert_eq!(content(&core, &who, "/share/f").await.as_deref(), Ok(&b"hello world"[..]));
         // One that replaces it: as it was until the end, with the mode that it had.
-        let mut upload = begin(&core, &who, "/share/f", whole()).await.expect("begun");
+        let mut upload = begin(&core, &who, "/share/f", atomic()).await.expect("begun");
         upload.write(0, b"new".to_vec()).await.expect("written");
         assert_eq!(content(&core, &who, "/share/f").await.as_deref(), Ok(&b"hello world"[..]));
         drop(upload);
@@ -114,7 +114,7 @@ fn one_that_is_broken_off_leaves_nothing() {
     let scene = Scene::in_memory(Service::Ftp);
     let who = scene.caller("alice");
     scene.run(move |core| async move {
-        let mut upload = begin(&core, &who, "/share/f", whole()).await.expect("begun");
+        let mut upload = begin(&core, &who, "/share/f", atomic()).await.expect("begun");
         upload.write(0, b"half".to_vec()).await.expect("written");
         drop(upload);
         until_gone(&core, &who).await;
@@ -137,7 +137,7 @@ fn what_this_server_has_left_is_removed_and_what_others_write_is_not() {
     let scene = Scene::in_memory(Service::Ftp);
     let who = scene.caller("alice");
     scene.run(move |core| async move {
-        let upload = begin(&core, &who, "/share/f", whole()).await.expect("begun");
+        let upload = begin(&core, &who, "/share/f", atomic()).await.expect("begun");
         let ours = raw_names(&core, &who).await.remove(0);
         drop(upload);
         until_gone(&core, &who).await;
@@ -190,11 +190,11 @@ fn denied_writing_is_respected() {
         let key = FileKey::from(&node.attr);
         let deny = Share { access: SHARE_READ, deny: SHARE_WRITE };
         locks.open(key, &other, deny).expect("nobody else has it open");
-        let refused = begin(&core, &who, "/share/f", whole()).await;
+        let refused = begin(&core, &who, "/share/f", atomic()).await;
         assert_eq!(refused.err(), Some(Status::InUse));
         assert_eq!(content(&core, &who, "/share/f").await.as_deref(), Ok(&b"x"[..]));
         locks.close(key, &other);
-        let upload = begin(&core, &who, "/share/f", whole()).await.expect("now it may");
+        let upload = begin(&core, &who, "/share/f", atomic()).await.expect("now it may");
         let refused = locks.open(key, &other, deny);
         assert!(refused.is_err(), "the upload itself is an open for writing");
         upload.finish(SetAttr::default()).await.expect("done");
@@ -269,7 +269,7 @@ fn in_a_sticky_directory_a_file_of_others_is_written_in_place() {
         for (at, (ino, aside)) in
             [("/share/st/theirs", (files[0], false)), ("/share/st/own", (files[1], true))]
         {
-            let mut upload = begin(&core, &bob, at, whole()).await.expect("begun");
+            let mut upload = begin(&core, &bob, at, atomic()).await.expect("begun");
             assert_eq!(upload.is_aside(), aside, "{at}");
             upload.write(0, b"long".to_vec()).await.expect("written");
             let node = upload.finish(SetAttr::default()).await.expect("finished");

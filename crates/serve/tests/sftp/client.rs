@@ -94,7 +94,7 @@ pub struct Client {
 }
 
 /// The settings of most tests.
-pub fn whole() -> Settings {
+pub fn atomic_settings() -> Settings {
     Settings { umask: 0o022, uploads: Uploads::Atomic, root: VPath::ROOT, ..Settings::default() }
 }
 
@@ -357,7 +357,7 @@ where
 {
     let who = scene.caller("alice");
     scene.run(move |core| async move {
-        let client = Client::hello(&core, who.clone(), whole()).await;
+        let client = Client::hello(&core, who.clone(), atomic_settings()).await;
         test(core, client, who).await;
     });
 }

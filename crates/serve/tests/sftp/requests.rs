@@ -281,7 +281,7 @@ fn symlinks_of_clients_that_go_by_the_server_s_name() {
     let scene = scene();
     let who = scene.caller("alice");
     scene.run(move |core| async move {
-        let settings = Settings { symlink: SymlinkOrder::Draft, ..whole() };
+        let settings = Settings { symlink: SymlinkOrder::Draft, ..atomic_settings() };
         let mut c = Client::hello(&core, who, settings).await;
         c.put_file(b"/share/a", b"A").await;
         c.done(symlink(b"/share/s", b"a")).await;
@@ -364,7 +364,7 @@ fn names_of_many_ids_are_looked_up_once_each_and_not_all() {
     let who = scene.caller("alice");
     scene.run(move |core| async move {
         let owners = Arc::new(Counted::default());
-        let settings = Settings { owners: owners.clone(), ..whole() };
+        let settings = Settings { owners: owners.clone(), ..atomic_settings() };
         let mut c = Client::hello(&core, who, settings).await;
         let uids: Vec<u32> = (0..4_000).map(|n| n / 2).collect();
         let asked = UsersGroups { uids: Ids(uids), gids: Ids(vec![7; 4_000]) };
@@ -451,7 +451,7 @@ fn a_handle_outlives_the_name_of_its_file() {
     for fs in [folder.share(), vfs::mem::MemFs::new(vfs::share::tag("share"), 1 << 20)] {
         let scene = Scene::over(Service::Sftp, &[("share", fs)]);
         with_client(&scene, |core, mut c, who| async move {
-            let mut other = Client::hello(&core, who, whole()).await;
+            let mut other = Client::hello(&core, who, atomic_settings()).await;
             for round in 0..3 {
                 c.put_file(b"/share/f", b"as it was").await;
                 let handle = c.call(open(b"/share/f", OpenFlags::READ)).await.handle();
@@ -487,7 +487,7 @@ fn no_link_leads_out_of_a_home_that_is_all_there_is() {
         c.done(mkdir(b"/share/home")).await;
         c.put_file(b"/share/outside", b"secret").await;
         let root = VPath::parse(b"/share/home").expect("a path");
-        let mut bob = Client::hello(&core, who, Settings { root, ..whole() }).await;
+        let mut bob = Client::hello(&core, who, Settings { root, ..atomic_settings() }).await;
         bob.put_file(b"/mine", b"y").await;
         for target in [b"../outside".as_slice(), b"/share/outside", b"/outside", b"../home/mine"] {
             bob.done(symlink(target, b"/link")).await;

@@ -69,7 +69,7 @@ fn without_permission_to_read_a_refusal_is_reported() {
         let attrs = Attrs { permissions: Some(0o600), ..Attrs::default() };
         c.put_file(b"/share/f", b"mine").await;
         c.done(setstat(b"/share/f", attrs)).await;
-        let mut other = Client::hello(&core, bob, whole()).await;
+        let mut other = Client::hello(&core, bob, atomic_settings()).await;
         let refused = other.call(open(b"/share/f", OpenFlags::READ)).await;
         assert_eq!(refused, Got::Status(StatusCode::PERMISSION_DENIED));
         let refused = transfers.taken(2).remove(1);

@@ -27,7 +27,7 @@ async fn until(other: &mut Client, expect: &[&[u8]]) {
 #[test]
 fn a_whole_upload_appears_when_it_is_closed() {
     with_client(&Scene::in_memory(Service::Sftp), |core, mut c, who| async move {
-        let mut other = Client::hello(&core, who, whole()).await;
+        let mut other = Client::hello(&core, who, atomic_settings()).await;
         c.put_file(b"/share/f", b"before").await;
         let handle = c.call(open(b"/share/f", new_file())).await.handle();
         let fresh = c.call(open(b"/share/new", new_file())).await.handle();
@@ -52,7 +52,7 @@ fn a_whole_upload_appears_when_it_is_closed() {
 #[test]
 fn what_is_flushed_is_at_its_name() {
     with_client(&Scene::in_memory(Service::Sftp), |core, mut c, who| async move {
-        let mut other = Client::hello(&core, who, whole()).await;
+        let mut other = Client::hello(&core, who, atomic_settings()).await;
         c.put_file(b"/share/f", b"before").await;
         let handle = c.call(open(b"/share/f", new_file())).await.handle();
         c.done(write(&handle, 0, b"after")).await;
@@ -70,7 +70,7 @@ fn what_is_flushed_is_at_its_name() {
 #[test]
 fn a_lost_connection_leaves_nothing() {
     with_client(&Scene::in_memory(Service::Sftp), |core, mut c, who| async move {
-        let mut other = Client::hello(&core, who.clone(), whole()).await;
+        let mut other = Client::hello(&core, who.clone(), atomic_settings()).await;
         c.put_file(b"/share/f", b"before").await;
         let handle = c.call(open(b"/share/f", new_file())).await.handle();
         c.done(write(&handle, 0, b"after")).await;
@@ -81,7 +81,7 @@ fn a_lost_connection_leaves_nothing() {
         until(&mut other, &[b"f"]).await;
         assert_eq!(other.get_file(b"/share/f").await, b"before");
         // So does one that ends its channel without closing.
-        let mut c = Client::hello(&core, who, whole()).await;
+        let mut c = Client::hello(&core, who, atomic_settings()).await;
         let handle = c.call(open(b"/share/new", new_file())).await.handle();
         c.done(write(&handle, 0, b"new")).await;
         assert_eq!(c.end().await, Ok(()));
@@ -93,7 +93,7 @@ fn a_lost_connection_leaves_nothing() {
 #[test]
 fn names_of_what_is_not_whole_appear_at_once_and_stay() {
     with_client(&Scene::in_memory(Service::Sftp), |core, mut c, who| async move {
-        let mut other = Client::hello(&core, who, whole()).await;
+        let mut other = Client::hello(&core, who, atomic_settings()).await;
         for name in [b"/share/f.filepart".as_slice(), b"/share/f.abc.partial", b"/share/f.part"] {
             let handle = c.call(open(name, new_file())).await.handle();
             c.done(write(&handle, 0, b"half")).await;
@@ -109,9 +109,9 @@ fn in_place_appears_at_once() {
     let scene = Scene::in_memory(Service::Sftp);
     let who = scene.caller("alice");
     scene.run(move |core| async move {
-        let settings = Settings { uploads: Uploads::InPlace, ..whole() };
+        let settings = Settings { uploads: Uploads::InPlace, ..atomic_settings() };
         let mut c = Client::hello(&core, who.clone(), settings).await;
-        let mut other = Client::hello(&core, who, whole()).await;
+        let mut other = Client::hello(&core, who, atomic_settings()).await;
         c.put_file(b"/share/f", b"0123456789").await;
         let handle = c.call(open(b"/share/f", new_file())).await.handle();
         c.done(write(&handle, 0, b"abc")).await;
@@ -122,7 +122,7 @@ fn in_place_appears_at_once() {
 #[test]
 fn a_resumed_upload_writes_in_place() {
     with_client(&Scene::in_memory(Service::Sftp), |core, mut c, who| async move {
-        let mut other = Client::hello(&core, who, whole()).await;
+        let mut other = Client::hello(&core, who, atomic_settings()).await;
         c.put_file(b"/share/f", b"0123").await;
         let flags = OpenFlags::WRITE.with(OpenFlags::CREAT);
         let handle = c.call(open(b"/share/f", flags)).await.handle();
@@ -136,7 +136,7 @@ fn a_resumed_upload_writes_in_place() {
 #[test]
 fn an_upload_can_be_opened_renamed_and_removed_by_its_channel() {
     with_client(&Scene::in_memory(Service::Sftp), |core, mut c, who| async move {
-        let mut other = Client::hello(&core, who, whole()).await;
+        let mut other = Client::hello(&core, who, atomic_settings()).await;
         let handle = c.call(open(b"/share/f", new_file())).await.handle();
         c.done(write(&handle, 0, b"abc")).await;
         let reading = c.call(open(b"/share/f", OpenFlags::READ)).await.handle();
@@ -210,7 +210,7 @@ const FULL: Got = Got::Status(StatusCode::FAILURE);
 #[test]
 fn after_a_failed_write_close_fails_and_the_old_file_stays() {
     with_client(&little_room(), |core, mut c, who| async move {
-        let mut other = Client::hello(&core, who, whole()).await;
+        let mut other = Client::hello(&core, who, atomic_settings()).await;
         c.put_file(b"/share/f", b"before").await;
         let large = vec![7; 200_000];
         for (name, expect) in

@@ -256,7 +256,7 @@ impl Zip {
     /// The path of an entry of the current directory.
     fn path(&self, name: &[u8]) -> Vec<u8> {
         let mut path = Vec::new();
-        for part in self.walk.way() {
+        for part in self.walk.components() {
             path.extend_from_slice(part);
             path.push(b'/');
         }

@@ -192,7 +192,7 @@ pub async fn sign_in(peer: &Peer, mut request: Request<'_>) -> Response {
     if !peer.secure && !peer.settings.basic_over_plain {
         return status::plain(403, "Passwords are accepted over HTTPS only.");
     }
-    let form = match request.body.whole(HTTP_FORM_MAX).await {
+    let form = match request.body.read_all(HTTP_FORM_MAX).await {
         Ok(form) => String::from_utf8_lossy(&form).into_owned(),
         Err(error) => return error.into(),
     };

@@ -120,7 +120,7 @@ impl Conn {
                 Err(Ended::Malformed(error)) => return self.refuse(error).await,
                 Err(Ended::TooSlow) if self.wire.holds() => {
                     let answer = status::plain(TOO_SLOW, "Timeout waiting for the request.");
-                    return self.last_word(answer).await;
+                    return self.respond_and_flush(answer).await;
                 }
                 Err(error) => return Err(error),
             };
@@ -231,12 +231,12 @@ impl Conn {
 
     async fn refuse(&mut self, error: HeadError) -> Result<(), Ended> {
         let answer = status::plain(error.status(), &error.to_string());
-        self.last_word(answer).await?;
+        self.respond_and_flush(answer).await?;
         self.linger().await;
         Err(error.into())
     }
 
-    async fn last_word(&mut self, response: Response) -> Result<(), Ended> {
+    async fn respond_and_flush(&mut self, response: Response) -> Result<(), Ended> {
         let span = self.peer.core.begin(self.peer.client, Method::Other as u8);
         let answer = Answer { response, exchange: None, span };
         self.respond(answer, Form { modern: true, keep: false, bare: false }).await?;
@@ -395,7 +395,7 @@ impl Conn {
         self.flush(true).await?;
         self.wire.link.has_room().await?;
         let count = (end - at).min(TRANSFER_SEND_PIECE as u64) as usize;
-        let part = file.reader.stretch(&cx.core, &cx.caller, (at, count)).await;
+        let part = file.reader.sendfile_range(&cx.core, &cx.caller, (at, count)).await;
         match part.map_err(|e| Ended::Broken(e.to_string()))? {
             Some(part) if part.count == 0 => Err(SendError::Shrunk.into()),
             Some(part) => Ok(Some(self.wire.link.send_file(&part)?)),

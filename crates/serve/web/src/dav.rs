@@ -155,7 +155,7 @@ impl<'a, 'r> Job<'a, 'r> {
 
     /// The whole body, which is XML or nothing.
     async fn body(&mut self) -> Result<Vec<u8>, Response> {
-        Ok(self.request.body.whole(DAV_BODY_MAX).await?)
+        Ok(self.request.body.read_all(DAV_BODY_MAX).await?)
     }
 
     /// What is at the path now.

@@ -131,7 +131,7 @@ impl<T> Descent<T> {
     }
 
     /// The way from the top of the tree to the current directory, as names.
-    pub fn way(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn components(&self) -> impl Iterator<Item = &[u8]> {
         self.levels.iter().skip(1).map(|level| level.name.as_slice())
     }
 }

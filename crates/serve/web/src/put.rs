@@ -43,7 +43,7 @@ pub async fn put(cx: &Rc<Exchange>, mut request: Request<'_>) -> Response {
         return status::plain(415, "Content-Encoding is not supported.");
     }
     let modified = request.headers.text("x-oc-mtime").and_then(|sec| sec.parse().ok());
-    let node = match whole(cx, &spot, &mut request.body, modified).await {
+    let node = match put_atomic(cx, &spot, &mut request.body, modified).await {
         Ok(node) => node,
         Err(response) => return response,
     };
@@ -117,7 +117,7 @@ pub(super) fn at_last(modified: Option<i64>) -> SetAttr {
     SetAttr { mtime: time.unwrap_or_default(), ..SetAttr::default() }
 }
 
-async fn whole(
+async fn put_atomic(
     cx: &Rc<Exchange>,
     spot: &Spot,
     body: &mut Body<'_>,
@@ -129,7 +129,7 @@ async fn whole(
         && modified.is_none()
     {
         let since = stamp();
-        let data = body.whole(HTTP_SMALL_PUT_MAX).await.inspect_err(|why| cx.cut(why))?;
+        let data = body.read_all(HTTP_SMALL_PUT_MAX).await.inspect_err(|why| cx.cut(why))?;
         let node = cx.core.put(&cx.caller, spot, (data, fresh(cx))).await.map_err(refuse)?;
         cx.of(&node);
         cx.range(0, length, true);

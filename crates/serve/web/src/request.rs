@@ -110,7 +110,7 @@ impl<'a> Body<'a> {
     ///
     /// # Errors
     /// [`BodyError::TooLong`] if it is longer, or it does not come to its end.
-    pub async fn whole(&mut self, max: usize) -> Result<Vec<u8>, BodyError> {
+    pub async fn read_all(&mut self, max: usize) -> Result<Vec<u8>, BodyError> {
         if self.length.is_some_and(|length| length > max as u64) {
             return Err(BodyError::TooLong);
         }

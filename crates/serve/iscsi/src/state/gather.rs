@@ -176,7 +176,7 @@ impl Gather {
     }
 
     /// Whether something has to come that was asked for, or that comes unasked.
-    pub fn is_owed(&self) -> bool {
+    pub fn expects_data(&self) -> bool {
         self.unsolicited.is_some() || !self.solicited.is_empty()
     }
 

@@ -93,7 +93,7 @@ impl Caller for Callbacks {
             args: &[],
         };
         let Some((line, callback)) = self.line(&keeper, client) else { return };
-        let answered = heard(&keeper, client);
+        let answered = note_reply(&keeper, client);
         line.call(&call(callback.program), Box::new(move |answer| answered(answer.is_ok())));
     }
 }
@@ -130,7 +130,7 @@ impl Callbacks {
         };
         let op = recall_of(deleg);
         deleg.set_phase(Phase::Sent);
-        let (answered, of_answer) = (heard(keeper, client), Arc::clone(deleg));
+        let (answered, of_answer) = (note_reply(keeper, client), Arc::clone(deleg));
         let then = move |answer: Result<&[u8], Unanswered>| {
             let results = answer.ok().and_then(results);
             answered(results.is_some());
@@ -149,7 +149,7 @@ impl Callbacks {
     ) -> bool {
         let Some((line, callback)) = self.line(keeper, client) else { return false };
         let op = getattr_of(deleg);
-        let answered = heard(keeper, client);
+        let answered = note_reply(keeper, client);
         let (clock, of_answer) = (Arc::clone(&keeper.clock), Arc::clone(deleg));
         let then = move |answer: Result<&[u8], Unanswered>| {
             answered(answer.is_ok());
@@ -198,7 +198,7 @@ fn ask_over_sessions(keeper: &Arc<Stateful>, client: &Arc<Client>, deleg: &Arc<D
 }
 
 /// Notes whether a client of 4.0 has replied.
-fn heard(keeper: &Stateful, client: &Arc<Client>) -> impl FnOnce(bool) + Send + 'static {
+fn note_reply(keeper: &Stateful, client: &Arc<Client>) -> impl FnOnce(bool) + Send + 'static {
     let (client, clock) = (Arc::downgrade(client), Arc::clone(&keeper.clock));
     move |answered| {
         let Some(client) = client.upgrade() else { return };

@@ -265,7 +265,7 @@ impl Calls {
     async fn port_by(&self, peer: Peer, udp: bool) -> io::Result<u16> {
         let vers = if peer.address.is_ipv6() { RPCB_V4 } else { PMAP_V2 };
         let mapper = Peer { prog: PMAP_PROGRAM, vers, ..peer };
-        let (proc, args) = question(peer, udp);
+        let (proc, args) = portmap_query(peer, udp);
         let number = self.nlm.portmap_port;
         let mut reply = Err(io::ErrorKind::NotConnected.into());
         for udp in [false, true] {
@@ -317,7 +317,7 @@ impl Calls {
 }
 
 /// The query to a port mapper: version 2 for IPv4, 4 for IPv6.
-fn question(peer: Peer, udp: bool) -> (u32, Vec<u8>) {
+fn portmap_query(peer: Peer, udp: bool) -> (u32, Vec<u8>) {
     let Peer { prog, vers, address, .. } = peer;
     if address.is_ipv4() {
         let prot = if udp { IPPROTO_UDP } else { IPPROTO_TCP };

@@ -51,7 +51,7 @@ impl Request<'_> {
         }
         let owner = self.owner(alock.caller_name.0, alock.svid, alock.oh.0)?;
         let test = || self.nlm.locks.test(key, &owner, range, kind);
-        self.clear_the_way(|| test().map(|held| held.owner))?;
+        self.evict_conflicting(|| test().map(|held| held.owner))?;
         if let Some(held) = test() {
             return Ok(Some(held));
         }
@@ -70,7 +70,7 @@ impl Request<'_> {
         self.admit_now(alock.caller_name.0, args.reclaim)?;
         let nlm = self.nlm;
         let owner = self.owner(alock.caller_name.0, alock.svid, alock.oh.0)?;
-        self.clear_the_way(|| {
+        self.evict_conflicting(|| {
             nlm.locks.test(file.key, &owner, range, kind).map(|held| held.owner)
         })?;
         let who = (self.caller.address, alock.caller_name.0);
@@ -125,12 +125,12 @@ impl Request<'_> {
     }
 
     /// Ends clients of other protocols that are in the way and have gone away.
-    pub(super) fn clear_the_way(
+    pub(super) fn evict_conflicting(
         &self,
-        in_the_way: impl Fn() -> Option<Owner>,
+        conflicting: impl Fn() -> Option<Owner>,
     ) -> Result<(), Refusal> {
         for _ in 0..NLM_WAY_MAX {
-            match in_the_way() {
+            match conflicting() {
                 Some(owner) if owner.client.protocol != Protocol::Nlm => {
                     // It may have to be taken off the records.
                     if !self.may_block {
@@ -160,7 +160,7 @@ impl Request<'_> {
             Nlm4Stat::GRANTED
         } else if nlm.blocks.lock().remove(&want) {
             // It was granted, and the client does not know: it must not be left with it.
-            nlm.let_go(&want)
+            nlm.unlock_granted(&want)
         } else {
             Nlm4Stat::DENIED
         };
@@ -292,12 +292,12 @@ impl Nlm {
         // The client may have retried or unlocked before the gate was locked here.
         let Some(want) = self.blocks.lock().remove_id(id) else { return };
         if stat != Nlm4Stat::GRANTED {
-            self.let_go(&want);
+            self.unlock_granted(&want);
             self.tidy(&block.host, &mut gate, block.handle, want.key);
         }
     }
 
-    fn let_go(&self, want: &BlockedRequest) -> Nlm4Stat {
+    fn unlock_granted(&self, want: &BlockedRequest) -> Nlm4Stat {
         match self.locks.unlock(want.key, &want.owner, want.range) {
             Ok(()) => Nlm4Stat::GRANTED,
             Err(_) => Nlm4Stat::DENIED_NOLOCKS,

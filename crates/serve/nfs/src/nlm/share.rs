@@ -21,7 +21,7 @@ impl Request<'_> {
         self.admit_now(share.caller_name.0, args.reclaim)?;
         let nlm = self.nlm;
         let owner = self.owner(share.caller_name.0, 0, share.oh.0)?;
-        self.clear_the_way(|| nlm.locks.open_denied(file.key, &owner, want))?;
+        self.evict_conflicting(|| nlm.locks.open_denied(file.key, &owner, want))?;
         let who = (self.caller.address, share.caller_name.0);
         nlm.with_host(who, true, self.may_block, |host, gate| {
             let owner = host.owner(0, share.oh.0).ok_or(Nlm4Stat::FAILED)?;

@@ -198,12 +198,12 @@ impl ShareTree {
         change: impl Fn(&dyn FileSystem, Context<'_>) -> Change<T>,
     ) -> Result<T> {
         let since = stamp();
-        let done = self.patiently(change);
+        let done = self.change_with_retry(change);
         self.tally.note(op, since, (file, None), &done);
         done
     }
 
-    fn patiently<T>(
+    fn change_with_retry<T>(
         &self,
         change: impl Fn(&dyn FileSystem, Context<'_>) -> Change<T>,
     ) -> Result<T> {
@@ -337,7 +337,7 @@ impl ShareTree {
             let write = |fs: &dyn FileSystem, cx: Context<'_>| {
                 fs.write(cx, &file.handle, offset, bytes, Stable::Unstable)
             };
-            let count = self.patiently(write)?;
+            let count = self.change_with_retry(write)?;
             bytes = bytes.get(count..).filter(|_| count > 0).ok_or(Status::Io)?;
             offset += count as u64;
         }

@@ -384,7 +384,7 @@ where
     /// What is to be seen to from time to time.
     fn look(&mut self) -> Result<(), End> {
         let now = SystemClock.monotonic_ns();
-        if !self.keeps_pace(now) {
+        if !self.meets_rate(now) {
             return Err(End::Late);
         }
         let longer =
@@ -427,7 +427,7 @@ where
 
     /// Whether the peer is fast enough: with a packet that it has begun, which holds a buffer, and
     /// with what waits for it.
-    fn keeps_pace(&mut self, now_ns: u64) -> bool {
+    fn meets_rate(&mut self, now_ns: u64) -> bool {
         let time = Duration::from_nanos(now_ns.saturating_sub(self.looked_ns));
         self.looked_ns = now_ns;
         let [sending, taking] = &mut self.paces;

@@ -229,7 +229,7 @@ pub(super) async fn claim(
     };
     let Some(record) = restored.get(number, look).transpose()? else { return Ok(None) };
     let found = FileAgain::of(request, reached, &record).await?;
-    let seat = request.seat(names::held(&found.path))?;
+    let seat = request.reserve_open(names::held(&found.path))?;
     // From here on nothing waits: a request that is dropped with its connection would end it.
     let one = restored.take_any(number).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
     let Restored { record, entry, handle, id, number } = one;

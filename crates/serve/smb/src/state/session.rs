@@ -164,7 +164,7 @@ impl Session {
 
     /// One of its connections is lost: what breaks its leases comes to another one. False if there
     /// is none.
-    pub fn lose_channel(&self, mailbox: &Arc<Mailbox>) -> bool {
+    pub fn remove_channel(&self, mailbox: &Arc<Mailbox>) -> bool {
         let mut channels = self.channels.borrow_mut();
         channels.retain(|other| !Arc::ptr_eq(other, mailbox));
         let Some(next) = channels.first() else { return false };

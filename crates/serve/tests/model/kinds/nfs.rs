@@ -129,7 +129,7 @@ impl Nfs4 {
 
     /// Does something where a path leads.
     fn at(&mut self, path: &[Vec<u8>], last: &[ArgOp<'_>]) -> Reply {
-        let mut ops = way(&self.share, path);
+        let mut ops = lookups(&self.share, path);
         ops.extend_from_slice(last);
         call(&mut self.client, &ops)
     }
@@ -142,7 +142,7 @@ fn call(client: &mut Client, ops: &[ArgOp<'_>]) -> Reply {
     client.receive()
 }
 
-fn way<'p>(share: &'p [u8], path: &'p [Vec<u8>]) -> Vec<ArgOp<'p>> {
+fn lookups<'p>(share: &'p [u8], path: &'p [Vec<u8>]) -> Vec<ArgOp<'p>> {
     let names = [&b"export"[..], share].into_iter().chain(path.iter().map(Vec::as_slice));
     let lookup = |name| ArgOp::Lookup(nfs4::LookupArgs4 { objname: Component4(name) });
     std::iter::once(ArgOp::Putrootfh(())).chain(names.map(lookup)).collect()
@@ -197,9 +197,9 @@ impl super::Client for Nfs4 {
     fn rename(&mut self, from: &Path, to: &Path) -> bool {
         let (from, from_dir) = from.split_last().expect("a name");
         let (to, to_dir) = to.split_last().expect("a name");
-        let mut ops = way(&self.share, from_dir);
+        let mut ops = lookups(&self.share, from_dir);
         ops.push(ArgOp::Savefh(()));
-        ops.extend(way(&self.share, to_dir));
+        ops.extend(lookups(&self.share, to_dir));
         let (oldname, newname) = (Component4(from), Component4(to));
         ops.push(ArgOp::Rename(nfs4::RenameArgs4 { oldname, newname }));
         results(&call(&mut self.client, &ops)).is_ok()

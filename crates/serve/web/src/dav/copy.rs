@@ -74,7 +74,11 @@ async fn is_within(
 /// What COPY and MOVE have in common: the destination, and whether it is permitted (§9.8.3,
 /// §9.9.3). Whether two directories are the same, or one contains the other, is determined by file
 /// system and inode number: symbolic links and overlapping shares give one directory many paths.
-async fn way(job: &Job<'_, '_>, source: &Source, whole: bool) -> Result<CopyTarget, Response> {
+async fn find_target(
+    job: &Job<'_, '_>,
+    source: &Source,
+    whole: bool,
+) -> Result<CopyTarget, Response> {
     const ITSELF: &str = "it cannot be copied or moved onto or into itself";
     let to = job.destination()?;
     let may_replace = match job.request.headers.text("overwrite") {
@@ -165,7 +169,7 @@ pub(super) async fn copy(job: &mut Job<'_, '_>) -> Outcome {
         Some(Some(Depth::Zero)) => false,
         _ => return refuse(400, "the Depth of COPY must be 0 or infinity"),
     };
-    let way = way(job, &source, deep && source.node.is_dir()).await?;
+    let way = find_target(job, &source, deep && source.node.is_dir()).await?;
     let to = way.to.to_bytes();
     let existed = way.spot.entry.is_some();
     let of = job.dav.lineage(job.core, &job.who, &way.spot).await?;
@@ -207,7 +211,7 @@ pub(super) async fn rename(job: &mut Job<'_, '_>) -> Outcome {
     if node.is_dir() && !matches!(depth, None | Some(Some(Depth::Infinity))) {
         return refuse(400, "Depth must be infinity for a collection");
     }
-    let way = way(job, &source, true).await?;
+    let way = find_target(job, &source, true).await?;
     let (path, to) = (job.path.to_bytes(), way.to.to_bytes());
     let existed = way.spot.entry.is_some();
     let of = job.dav.lineage(job.core, &job.who, from).await?;
@@ -303,7 +307,7 @@ impl Copying<'_, '_> {
                 Err(status) if walk.depth() == 1 => return Err(status),
                 ended => {
                     if let Err(status) = ended {
-                        self.failures.note(self.to, walk.way(), true, status);
+                        self.failures.note(self.to, walk.components(), true, status);
                     }
                     drop(walk.leave());
                     if walk.depth() == 0 {
@@ -315,7 +319,7 @@ impl Copying<'_, '_> {
             let Some(listed) = walk.take() else { continue };
             let Some((handle, attr)) = listed.entry else {
                 if let Some(attr) = listed.mounted {
-                    let (way, dir) = (walk.way().chain([listed.name.as_slice()]), attr.kind);
+                    let (way, dir) = (walk.components().chain([listed.name.as_slice()]), attr.kind);
                     let dir = dir == FileType::Directory;
                     self.failures.note(self.to, way, dir, Status::Access);
                 }
@@ -328,7 +332,12 @@ impl Copying<'_, '_> {
                 false => self.member(&mut walk, listed, (handle, attr)).await,
             };
             if let Err(status) = outcome {
-                self.failures.note(self.to, walk.way().chain([name.as_slice()]), dir, status);
+                self.failures.note(
+                    self.to,
+                    walk.components().chain([name.as_slice()]),
+                    dir,
+                    status,
+                );
             }
         }
         Ok(())

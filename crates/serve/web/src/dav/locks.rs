@@ -162,20 +162,20 @@ impl Locks {
         let records = journal.records();
         let locks = Self { journal: Some(journal), ..Self::transient(opens, clock) };
         let now_s = locks.now_s();
-        let mut shelf = held(&locks.table);
+        let mut lock_file = held(&locks.table);
         for (token, value) in records {
             match record::decode(&token, &value).filter(|lock| lock.expires_s > now_s) {
                 // Locks that were granted together do not conflict now; if a limit became smaller,
                 // the lock is lost, which its holder learns when it uses the token.
                 Some(lock) => {
-                    if let Ok(lock) = shelf.table.add(lock) {
+                    if let Ok(lock) = lock_file.table.add(lock) {
                         let _ = locks.enter(&lock, LockTable::reopen);
                     }
                 }
-                None => shelf.stale.extend(String::from_utf8(token)),
+                None => lock_file.stale.extend(String::from_utf8(token)),
             }
         }
-        drop(shelf);
+        drop(lock_file);
         let unswept = locks.sweep().err();
         Ok((locks, unwritten.or(unswept)))
     }
@@ -185,13 +185,13 @@ impl Locks {
     }
 
     /// The table as it is now: what has ended is gone.
-    fn shelf(&self) -> MutexGuard<'_, LockFile> {
-        let mut shelf = held(&self.table);
-        for gone in shelf.table.expire(self.now_s()) {
+    fn lock_file(&self) -> MutexGuard<'_, LockFile> {
+        let mut lock_file = held(&self.table);
+        for gone in lock_file.table.expire(self.now_s()) {
             self.leave(&gone);
-            shelf.stale.push(gone.token.clone());
+            lock_file.stale.push(gone.token.clone());
         }
-        shelf
+        lock_file
     }
 
     /// Enters a lock among the opens, by [`LockTable::open`]; one that is on disk by
@@ -254,7 +254,7 @@ impl Locks {
             expires_s: now_s + timeout_s,
         };
         let _writing = held(&self.writing);
-        let lock = match self.shelf().table.add(lock) {
+        let lock = match self.lock_file().table.add(lock) {
             Ok(lock) => lock,
             Err(Refused::Locked(other)) => return Err(LockError::Locked(other)),
             Err(Refused::Full) => return Err(LockError::Full),
@@ -288,7 +288,7 @@ impl Locks {
         let timeout_s = granted(seconds.or(Some(lock.timeout_s)));
         let longer = Lock { timeout_s, expires_s: self.now_s() + timeout_s, ..(*lock).clone() };
         self.keep(&longer)?;
-        let replaced = self.shelf().table.replace(longer);
+        let replaced = self.lock_file().table.replace(longer);
         replaced.and_then(|_| self.get(token)).ok_or(LockError::Unknown)
     }
 
@@ -300,7 +300,7 @@ impl Locks {
         let _writing = held(&self.writing);
         let lock = self.get(token).ok_or(LockError::Unknown)?;
         self.erase(&[token])?;
-        if self.shelf().table.remove(token).is_some() {
+        if self.lock_file().table.remove(token).is_some() {
             self.leave(&lock);
         }
         Ok(())
@@ -317,15 +317,15 @@ impl Locks {
         }
         let _writing = held(&self.writing);
         let gone = {
-            let mut shelf = self.shelf();
+            let mut lock_file = self.lock_file();
             let is_there = |lock: &&Arc<Lock>| {
                 let same = |file: FileKey| file.is_same_file(&lock.file);
                 !keep_root && (lock.root == path || of.file.is_some_and(same))
             };
-            let own = shelf.table.covering(path, of).into_iter().filter(is_there);
-            let gone: Vec<_> = own.chain(shelf.table.below(path, of)).cloned().collect();
+            let own = lock_file.table.covering(path, of).into_iter().filter(is_there);
+            let gone: Vec<_> = own.chain(lock_file.table.below(path, of)).cloned().collect();
             for lock in &gone {
-                shelf.table.remove(&lock.token);
+                lock_file.table.remove(&lock.token);
             }
             gone
         };
@@ -350,9 +350,9 @@ impl Locks {
         }
         let _writing = held(&self.writing);
         let elsewhere: Vec<_> = {
-            let shelf = self.shelf();
+            let lock_file = self.lock_file();
             let of = Lineage { file: old, above: Vec::new() };
-            let here = shelf.table.covering(path, &of).into_iter();
+            let here = lock_file.table.covering(path, &of).into_iter();
             let meant = |lock: &&Arc<Lock>| {
                 lock.root == path || old.is_some_and(|old| old.is_same_file(&lock.file))
             };
@@ -364,7 +364,7 @@ impl Locks {
             // has created it: the lock binds later ones.
             let _ = self.enter(&lock, LockTable::reopen);
             self.leave(&before);
-            if self.shelf().table.replace(lock.clone()).is_none() {
+            if self.lock_file().table.replace(lock.clone()).is_none() {
                 self.leave(&lock);
                 continue;
             }
@@ -378,7 +378,7 @@ impl Locks {
     /// # Errors
     /// It cannot be written; what has ended has done so all the same.
     pub fn sweep(&self) -> Result<(), JournalError> {
-        let nothing = self.shelf().stale.is_empty();
+        let nothing = self.lock_file().stale.is_empty();
         if nothing {
             return Ok(());
         }
@@ -393,7 +393,7 @@ impl Locks {
 
     /// A lock by its token.
     pub fn get(&self, token: &str) -> Option<Arc<Lock>> {
-        self.shelf().table.get(token).cloned()
+        self.lock_file().table.get(token).cloned()
     }
 
     /// All locks, by their paths.
@@ -401,7 +401,7 @@ impl Locks {
         if self.is_empty() {
             return Vec::new();
         }
-        let mut all: Vec<_> = self.shelf().table.iter().cloned().collect();
+        let mut all: Vec<_> = self.lock_file().table.iter().cloned().collect();
         all.sort_by(|a, b| (&a.root, &a.token).cmp(&(&b.root, &b.token)));
         all
     }
@@ -411,7 +411,7 @@ impl Locks {
         if self.is_empty() {
             return Vec::new();
         }
-        self.shelf().table.covering(path, of).into_iter().cloned().collect()
+        self.lock_file().table.covering(path, of).into_iter().cloned().collect()
     }
 
     /// As [`Table::missing`].
@@ -419,7 +419,7 @@ impl Locks {
         if self.is_empty() {
             return Vec::new();
         }
-        self.shelf().table.missing(touched, held)
+        self.lock_file().table.missing(touched, held)
     }
 
     /// For how many seconds a lock still lives.

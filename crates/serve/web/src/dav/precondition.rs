@@ -35,7 +35,7 @@ pub struct ConditionalRequest<'a> {
 
 impl ConditionalRequest<'_> {
     /// Whether this authority is us: as the client calls us, or the proxy before us.
-    pub fn is_us(&self, authority: &str) -> bool {
+    pub fn is_this_server(&self, authority: &str) -> bool {
         let proxies = self.headers.members("x-forwarded-host");
         let mut proxies = proxies.filter_map(|host| std::str::from_utf8(host).ok());
         same_authority(authority, self.host) || proxies.any(|host| same_authority(authority, host))
@@ -44,7 +44,7 @@ impl ConditionalRequest<'_> {
     /// The path of a URL of this server; `None` for other servers.
     fn local(&self, url: &str) -> Option<VPath> {
         let target = target(url)?;
-        if target.authority.is_some_and(|authority| !self.is_us(authority)) {
+        if target.authority.is_some_and(|authority| !self.is_this_server(authority)) {
             return None;
         }
         VPath::parse(&decode_path(target.path.as_bytes()).ok()?.0).ok()
@@ -278,7 +278,7 @@ impl Job<'_, '_> {
         let asked = self.asked();
         let header = asked.headers.text("destination").and_then(target);
         let Some(url) = header else { return refuse(400, "missing Destination") };
-        if url.authority.is_some_and(|authority| !asked.is_us(authority)) {
+        if url.authority.is_some_and(|authority| !asked.is_this_server(authority)) {
             return refuse(502, "the Destination is on another server");
         }
         let path = decode_path(url.path.as_bytes()).ok();

@@ -128,7 +128,7 @@ impl Clearing<'_> {
     /// stays.
     fn fail(&mut self, walk: &Descent<Emptying>, (name, dir): (&[u8], bool), status: Status) {
         let name = Some(name).filter(|name| !name.is_empty());
-        self.failures.note(self.top, walk.way().chain(name), dir, status);
+        self.failures.note(self.top, walk.components().chain(name), dir, status);
     }
 
     /// Removes all that is in a directory; whether it is empty now.

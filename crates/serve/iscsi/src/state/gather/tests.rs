@@ -99,7 +99,7 @@ fn no_more_is_asked_for_than_either_side_has() {
     assert_eq!(task.into_data(), pattern(1000)[..512]);
     // Nothing is needed, but something comes: it is waited for.
     let mut task = gather((0, 1000), &[], true);
-    assert!(!task.is_whole() && task.is_owed());
+    assert!(!task.is_whole() && task.expects_data());
     task.take(&out(RESERVED_TAG, 0, 0, &pattern(1000), true)).expect("it may come");
     assert!(task.is_whole() && task.into_data().is_empty());
 }

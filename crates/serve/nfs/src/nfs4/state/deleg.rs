@@ -371,12 +371,12 @@ impl State {
         let mut held = client.held.lock();
         let deleg = held.find_deleg(id, client.name.0)?;
         held.undelegate(&deleg.stateid);
-        self.let_go(client, &deleg);
+        self.end_delegation(client, &deleg);
         Ok(())
     }
 
     /// Takes a delegation out of the table of all protocols.
-    pub(super) fn let_go(&self, client: &Client, deleg: &Deleg) {
+    pub(super) fn end_delegation(&self, client: &Client, deleg: &Deleg) {
         deleg.set_phase(Phase::Ended);
         drop(lock(&deleg.kept).take());
         if let Ok(owner) = client.owner(OWNER) {
@@ -426,7 +426,7 @@ impl State {
             held.remember_revoked(deleg);
             client.way_back.count_revoked(true);
         }
-        self.let_go(client, deleg);
+        self.end_delegation(client, deleg);
         self.recalls.revoked.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -74,7 +74,7 @@ impl State {
         now_ns: u64,
     ) -> Result<Stateid4, Nfsstat4> {
         for _ in 0..ENDED_MAX {
-            let in_the_way = {
+            let conflicting = {
                 let mut held = client.held.lock();
                 held.room()?;
                 // One's own open is no exception (RFC 7530 §9.9, RFC 8881 §9.7).
@@ -90,7 +90,7 @@ impl State {
                     Err(_) => return Err(Nfsstat4::RESOURCE),
                 }
             };
-            if !self.evict_expired(&in_the_way, now_ns) {
+            if !self.evict_expired(&conflicting, now_ns) {
                 return Err(Nfsstat4::SHARE_DENIED);
             }
         }
@@ -129,7 +129,7 @@ impl State {
             let through = client.held.lock().delegs_through(tag);
             for deleg in through {
                 client.held.lock().undelegate(&deleg.stateid);
-                self.let_go(&client, &deleg);
+                self.end_delegation(&client, &deleg);
                 delegations += 1;
             }
         }
