@@ -22,9 +22,9 @@ const GONE: &str = "the connection ended";
 
 /// A transfer in progress; empty if it is not logged.
 #[derive(Default)]
-pub struct Transfer(Option<Box<Going>>);
+pub struct Transfer(Option<Box<RunningTransfer>>);
 
-struct Going {
+struct RunningTransfer {
     log: Arc<dyn Log>,
     began_ns: u64,
     /// The smallest offset that was moved, from when something was.
@@ -64,7 +64,7 @@ impl Core {
             outcome: Outcome::Cut,
             why: GONE.into(),
         };
-        Transfer(Some(Box::new(Going {
+        Transfer(Some(Box::new(RunningTransfer {
             log: Arc::clone(log),
             began_ns: stamp(),
             first: Cell::new(None),
@@ -141,8 +141,17 @@ impl Transfer {
 impl Drop for Transfer {
     fn drop(&mut self) {
         let Some(going) = self.0.take() else { return };
-        let Going { log, began_ns, first, bytes, security, outcome, why, silent, mut entry } =
-            *going;
+        let RunningTransfer {
+            log,
+            began_ns,
+            first,
+            bytes,
+            security,
+            outcome,
+            why,
+            silent,
+            mut entry,
+        } = *going;
         if silent.get() {
             return;
         }

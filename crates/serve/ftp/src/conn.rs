@@ -43,7 +43,7 @@ use engine::transport::tasks::{Ending, common_interval};
 use files::{Caller, Core, Transfer};
 
 /// The control connection has ended, or is of no use any more.
-struct Gone;
+struct Disconnected;
 
 type Line = Result<Vec<u8>, Malformed>;
 
@@ -62,7 +62,7 @@ struct Control {
 
 impl Control {
     /// The next command, and when it had come.
-    async fn line(&mut self) -> Result<(Line, u64), Gone> {
+    async fn line(&mut self) -> Result<(Line, u64), Disconnected> {
         if let Some(held) = self.held.pop_front() {
             return Ok(held);
         }
@@ -71,7 +71,7 @@ impl Control {
     }
 
     /// The next command that has not come yet.
-    async fn fresh_line(&mut self) -> Result<Line, Gone> {
+    async fn fresh_line(&mut self) -> Result<Line, Disconnected> {
         loop {
             if let Some(line) = self.lines.cut() {
                 return Ok(line);
@@ -81,13 +81,13 @@ impl Control {
     }
 
     /// Receives something. Cancel safe.
-    async fn receive(&mut self) -> Result<(), Gone> {
+    async fn receive(&mut self) -> Result<(), Disconnected> {
         let core = (&self.core.buffers, &*self.core.budget);
         self.link.rest(core);
-        poll_fn(|cx| self.link.poll_ready(cx)).await.map_err(|_| Gone)?;
+        poll_fn(|cx| self.link.poll_ready(cx)).await.map_err(|_| Disconnected)?;
         let link = &mut self.link;
         let take = || link.make_room(core, false).then_some(());
-        self.core.room(None, Link::NEED, take).await.ok_or(Gone)?;
+        self.core.room(None, Link::NEED, take).await.ok_or(Disconnected)?;
         let (link, lines) = (&mut self.link, &mut self.lines);
         poll_fn(|cx| {
             let mut room = [0; FTP_RECEIVE];
@@ -96,12 +96,12 @@ impl Control {
             lines.push(buf.filled());
             self.received_ns = stamp();
             let came = received.is_ok() && !buf.filled().is_empty();
-            Poll::Ready(if came { Ok(()) } else { Err(Gone) })
+            Poll::Ready(if came { Ok(()) } else { Err(Disconnected) })
         })
         .await
     }
 
-    async fn answer(&mut self, answer: &Answer) -> Result<(), Gone> {
+    async fn answer(&mut self, answer: &Answer) -> Result<(), Disconnected> {
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         answer.encode(&mut out);
@@ -109,7 +109,7 @@ impl Control {
         // A long listing leaves nothing behind.
         out.shrink_to(FTP_RECEIVE);
         self.out = out;
-        sent.map_err(|_| Gone)
+        sent.map_err(|_| Disconnected)
     }
 }
 
@@ -175,9 +175,9 @@ pub(super) async fn serve(
 }
 
 impl Conn {
-    async fn run(&mut self, entry: Entry) -> Result<(), Gone> {
+    async fn run(&mut self, entry: Entry) -> Result<(), Disconnected> {
         if entry == Entry::Implicit {
-            let tls = self.session.server.tls.as_ref().ok_or(Gone)?;
+            let tls = self.session.server.tls.as_ref().ok_or(Disconnected)?;
             self.session.tls = Some(tls.for_one_client());
             self.secure().await?;
             // Clients of the implicit TLS port expect it (draft-murray-auth-ftp-ssl-07 §2).
@@ -202,7 +202,7 @@ impl Conn {
     }
 
     /// The next command. A timeout, or the end of the service, closes the connection with a reply.
-    async fn next(&mut self) -> Result<(Line, u64), Gone> {
+    async fn next(&mut self) -> Result<(Line, u64), Disconnected> {
         let patience = match self.session.state.signed_in {
             true => self.session.settings.idle,
             false => self.sign_in.left().unwrap_or(Duration::ZERO),
@@ -219,11 +219,11 @@ impl Conn {
             _ = self.ending.wait_for(|end| *end) => ENDING,
         };
         self.control.answer(&why).await?;
-        Err(Gone)
+        Err(Disconnected)
     }
 
     /// Answers one command; false if it was the last.
-    async fn command(&mut self, (line, arrived_ns): (Line, u64)) -> Result<bool, Gone> {
+    async fn command(&mut self, (line, arrived_ns): (Line, u64)) -> Result<bool, Disconnected> {
         let parsed = match &line {
             Ok(line) => request::parse(line),
             Err(error) => request::Parsed { verb: None, request: Err(*error) },
@@ -258,13 +258,17 @@ impl Conn {
     }
 
     /// Sends the reply, and writes the command down.
-    async fn finish(&mut self, answer: &Answer) -> Result<(), Gone> {
+    async fn finish(&mut self, answer: &Answer) -> Result<(), Disconnected> {
         self.finish_with(answer, None).await
     }
 
     /// The same of a transfer, which ends when its data has arrived: the reply does not wait for
     /// that.
-    async fn finish_with(&mut self, answer: &Answer, data: Option<Sent>) -> Result<(), Gone> {
+    async fn finish_with(
+        &mut self,
+        answer: &Answer,
+        data: Option<Sent>,
+    ) -> Result<(), Disconnected> {
         // A transfer that has begun is logged by its flow.
         flow::end(&std::mem::take(&mut self.session.transfer), answer, false);
         let sent = self.control.answer(answer).await;
@@ -280,7 +284,7 @@ impl Conn {
     }
 
     /// AUTH: nothing that came unencrypted before may count as received under TLS.
-    async fn begin_tls(&mut self, answer: &Answer) -> Result<bool, Gone> {
+    async fn begin_tls(&mut self, answer: &Answer) -> Result<bool, Disconnected> {
         if self.control.lines.holds() || !self.control.held.is_empty() {
             let early = Answer::of(421, "Unexpected data between AUTH and TLS.");
             self.finish(&early).await?;
@@ -291,10 +295,10 @@ impl Conn {
         Ok(true)
     }
 
-    async fn secure(&mut self) -> Result<(), Gone> {
+    async fn secure(&mut self) -> Result<(), Disconnected> {
         let core = Rc::clone(&self.session.core);
         let peer = self.session.peer.ip();
-        let config = self.session.tls.clone().ok_or(Gone)?;
+        let config = self.session.tls.clone().ok_or(Disconnected)?;
         let handshake = self.control.link.secure_as(config, (&core.buffers, &*core.budget));
         let secured = accept::secure(&core.engine, handshake, FTP_HANDSHAKE_TIME_MAX).await;
         let Err(failure) = secured else {
@@ -305,11 +309,11 @@ impl Conn {
         if let Some(tls) = &self.session.server.tls {
             tls.note_failure(peer, failure.to_string());
         }
-        Err(Gone)
+        Err(Disconnected)
     }
 
     /// Transfers the data, and handles the commands that come meanwhile.
-    async fn transfer(&mut self, job: Job) -> Result<(), Gone> {
+    async fn transfer(&mut self, job: Job) -> Result<(), Disconnected> {
         let s = &mut self.session;
         let uploads = matches!(job.work, Work::Receive(_));
         let secure =
@@ -329,7 +333,7 @@ impl Conn {
             Ok(place) => place,
             Err(answer) => return self.finish(&answer).await,
         };
-        let Ok(who) = s.caller().cloned() else { return Err(Gone) };
+        let Ok(who) = s.caller().cloned() else { return Err(Disconnected) };
         // Without it an upload of a client that is gone could not be distinguished from a complete
         // one.
         let Ok(disconnect_watch) = self.control.link.disconnect_watch() else {
@@ -373,7 +377,7 @@ impl Conn {
         outcome: Option<Answer>,
         (flow, who): (Flow, &Caller),
         abort: bool,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), Disconnected> {
         let abort = abort || outcome.is_none();
         let mut answer = outcome.unwrap_or(Answer::of(426, "Transfer aborted."));
         if answer.code >= 400 && !self.session.core.files.is_welcome(who) {
@@ -384,14 +388,14 @@ impl Conn {
         self.finish_with(&answer, data).await?;
         match answer.code {
             // RFC 959 §5.4: 421 closes the control connection.
-            421 => Err(Gone),
+            421 => Err(Disconnected),
             _ if abort => self.answer_abort(who).await,
             _ => Ok(()),
         }
     }
 
     /// The reply to ABOR, behind that of the transfer (RFC 959 §4.1.3).
-    async fn answer_abort(&mut self, who: &Caller) -> Result<(), Gone> {
+    async fn answer_abort(&mut self, who: &Caller) -> Result<(), Disconnected> {
         let abort = dispatch::op(Some(Verb::Abor));
         self.session.span = self.session.core.begin(self.session.client, abort);
         self.session.span.by(who);
@@ -424,7 +428,7 @@ impl Control {
 
     /// The next command during a transfer. The end of the connection is the end of the transfer
     /// (RFC 959 §4.1.1, QUIT): a client that is gone does not receive its result.
-    async fn next_command(&mut self) -> Result<TransferCommand, Gone> {
+    async fn next_command(&mut self) -> Result<TransferCommand, Disconnected> {
         let line = self.fresh_line().await?;
         let verb = line.as_ref().ok().map(|line| request::parse(line).request);
         Ok(match verb {

@@ -21,7 +21,7 @@ use super::settings::Settings;
 use super::state::clients::{ChannelFacts, ClientConnection};
 use super::state::credits::Credits;
 use super::state::leases::{Mail, Mailbox};
-use super::state::mail_order::MailPlace;
+use super::state::mail_order::MailPermit;
 use super::state::opens::{Open, OpenOf};
 use super::state::session::Session;
 use super::state::setup::Setup;
@@ -143,7 +143,7 @@ pub(crate) struct Connection {
     /// Breaks of leases that are held here.
     pub mailbox: Arc<Mailbox>,
     /// By its sessions: it is one of their clients, for breaks of leases.
-    pub mail_places: RefCell<HashMap<u64, MailPlace>>,
+    pub mail_places: RefCell<HashMap<u64, MailPermit>>,
     /// Leases that were granted by requests that are not answered yet.
     pub granting: RefCell<Vec<Owner>>,
     /// Breaks of those, until that is so.

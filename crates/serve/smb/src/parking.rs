@@ -15,7 +15,7 @@ use super::close;
 use super::server::Server;
 use super::state::leases::EndsParked;
 use super::state::opens::ParkedOpen;
-use super::state::removals::Leaving;
+use super::state::removals::PendingRemoval;
 use engine::transport::tasks::Ending;
 use files::{Core, Files};
 
@@ -31,7 +31,7 @@ impl Server {
     fn end_parked(&self, opens: Vec<ParkedOpen>) {
         for open in opens {
             if let Some(removal) = close::release_file(&self.open_files, &open.who, &open.file) {
-                self.removals.push(Leaving { removal, _open: open });
+                self.removals.push(PendingRemoval { removal, _open: open });
             }
         }
     }
@@ -110,7 +110,7 @@ pub(super) async fn run(server: Arc<Server>, core: Rc<Core>, mut ending: Ending)
             drop(server.restored.set_open(false));
         }
         for leaving in server.removals.take() {
-            let Leaving { removal, _open } = leaving;
+            let PendingRemoval { removal, _open } = leaving;
             // A failure is not reported: its name is there still.
             let _ = close::remove(&core, removal, Arc::clone(&server.folds)).await;
         }

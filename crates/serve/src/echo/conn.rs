@@ -25,7 +25,7 @@ use crate::transport::listener::Accepted;
 use crate::transport::tasks::Ending;
 
 /// The connection has ended, or is of no use any more.
-struct Gone;
+struct Disconnected;
 
 struct Conn {
     core: Rc<Core>,
@@ -66,7 +66,7 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, ending: Ending) {
 }
 
 impl Conn {
-    async fn run(&mut self, mut ending: Ending) -> Result<(), Gone> {
+    async fn run(&mut self, mut ending: Ending) -> Result<(), Disconnected> {
         loop {
             while self.take().await? {
                 tokio::task::yield_now().await;
@@ -88,21 +88,21 @@ impl Conn {
     }
 
     /// Receives something. A line fits, so there is room: `take` leaves less than a line.
-    async fn receive(&mut self) -> Result<(), Gone> {
+    async fn receive(&mut self) -> Result<(), Disconnected> {
         let (patience, room) = (self.patience(), ECHO_RECEIVE - self.input.len());
         let mut input = (&mut self.stream).take(room as u64);
         match timeout(patience, input.read_buf(&mut self.input)).await {
             Ok(Ok(1..)) => Ok(()),
-            Ok(_) => Err(Gone),
+            Ok(_) => Err(Disconnected),
             Err(_) => {
                 self.core.engine.budgets.give_up();
-                Err(Gone)
+                Err(Disconnected)
             }
         }
     }
 
     /// Executes lines that have arrived, as many as one turn may have; whether there may be more.
-    async fn take(&mut self) -> Result<bool, Gone> {
+    async fn take(&mut self) -> Result<bool, Disconnected> {
         let arrived_ns = stamp();
         let mut now_ns = arrived_ns;
         let input = std::mem::take(&mut self.input);
@@ -134,10 +134,10 @@ impl Conn {
         self.input = input;
         self.input.drain(..left);
         self.send(&out, &mut spans).await?;
-        if goes_on { Ok(has_more) } else { Err(Gone) }
+        if goes_on { Ok(has_more) } else { Err(Disconnected) }
     }
 
-    async fn answer(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<Outcome, Gone> {
+    async fn answer(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<Outcome, Disconnected> {
         if self.who.is_none() {
             let outcome = dispatch::sign_in(&self.core, self.from, line, out).await;
             let generation = self.core.server.identity.generation();
@@ -147,7 +147,7 @@ impl Conn {
         let (core, before) = (Rc::clone(&self.core), out.len());
         let echo = || self.is_welcome().then(|| dispatch::echo(line, out));
         let status = match core.engine.attempt(echo) {
-            Ok(None) => return Err(Gone),
+            Ok(None) => return Err(Disconnected),
             Ok(Some(DispatchResult::Done)) => Status::Ok,
             // Nothing in it waits: there is no operation for the pool or a flush.
             Ok(Some(_)) | Err(_) => {
@@ -186,13 +186,13 @@ impl Conn {
     }
 
     /// Sends responses, and records their operations when they have left.
-    async fn send(&mut self, out: &[u8], spans: &mut Vec<Span>) -> Result<(), Gone> {
+    async fn send(&mut self, out: &[u8], spans: &mut Vec<Span>) -> Result<(), Disconnected> {
         if out.is_empty() {
             return Ok(());
         }
         let patience = self.core.server.idle();
         let sent = timeout(patience, self.stream.write_all(out)).await;
         self.core.finish(spans);
-        if matches!(sent, Ok(Ok(()))) { Ok(()) } else { Err(Gone) }
+        if matches!(sent, Ok(Ok(()))) { Ok(()) } else { Err(Disconnected) }
     }
 }

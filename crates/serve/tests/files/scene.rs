@@ -130,9 +130,9 @@ impl Identity for Users {
 }
 
 /// Knows no names of hosts.
-pub struct Nobody;
+pub struct NoLookup;
 
-impl Lookup for Nobody {
+impl Lookup for NoLookup {
     fn host(&self, name: &str) -> Result<Vec<IpAddr>, String> {
         Err(format!("{name} is unknown"))
     }

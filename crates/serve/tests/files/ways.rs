@@ -10,7 +10,7 @@ use vfs::share::Service;
 use vfs::share::rules::Rules;
 use vfs::status::Status;
 
-use crate::scene::{Nobody, Scene};
+use crate::scene::{NoLookup, Scene};
 
 pub fn path(text: &str) -> VPath {
     VPath::parse(text.as_bytes()).expect("a path")
@@ -107,13 +107,13 @@ fn rules_of_the_service_decide() {
     scene.run(move |core| async move {
         let spot = core.spot(&alice, &path("/share/a"), Links::Keep).await.expect("a place");
         core.make_dir(&alice, &spot, SetAttr::default()).await.expect("made");
-        let read_only = Rules::parse("*(ro)", &Nobody).expect("rules");
+        let read_only = Rules::parse("*(ro)", &NoLookup).expect("rules");
         share.rules_for(Service::Http).set(read_only);
         let spot = core.spot(&alice, &path("/share/b"), Links::Keep).await.expect("a place");
         let refused = core.make_dir(&alice, &spot, SetAttr::default()).await;
         assert_eq!(refused.err(), Some(Status::ReadOnly));
         assert_eq!(core.shares(&alice).len(), 1);
-        let nobody = Rules::parse("10.0.0.1(rw)", &Nobody).expect("rules");
+        let nobody = Rules::parse("10.0.0.1(rw)", &NoLookup).expect("rules");
         share.rules_for(Service::Http).set(nobody);
         let refused = core.find(&alice, &path("/share/a"), Links::Keep).await;
         assert_eq!(refused.err(), Some(Status::Access));

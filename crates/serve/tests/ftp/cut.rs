@@ -14,7 +14,7 @@ use vfs::share::{Service, tag};
 use wire::ftp::{Request, Verb};
 
 use crate::client::{Client, PATIENCE, Running, Stream};
-use crate::scene::{Nobody, Scene};
+use crate::scene::{NoLookup, Scene};
 use crate::scripted::Scripted;
 use crate::tls::protected;
 
@@ -196,7 +196,7 @@ fn an_upload_and_a_download_end_with_their_rights() {
     let table = gated.running.scene.files.shares.load();
     let share = table.by_name("share").expect("the share");
     let set = |rules: &str| {
-        share.rules_for(Service::Ftp).set(Rules::parse(rules, &Nobody).expect("rules"));
+        share.rules_for(Service::Ftp).set(Rules::parse(rules, &NoLookup).expect("rules"));
     };
     for size in [SMALL, LARGE] {
         let mut c = gated.running.signed_in();

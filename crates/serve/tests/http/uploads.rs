@@ -11,7 +11,7 @@ use vfs::share::rules::Rules;
 use vfs::share::{Service, tag};
 use wire::dav::header::lock_token;
 
-use crate::scene::{Nobody, Scene};
+use crate::scene::{NoLookup, Scene};
 use crate::stand::{Stand, closed, open};
 
 const ALICE: &str = "Authorization: Basic YWxpY2U6c2VjcmV0";
@@ -170,7 +170,7 @@ fn an_upload_in_parts_follows_the_rules_of_its_share() {
     let place = format!("PATCH {}", begun.header("location"));
     assert_eq!(client.ask(&place, &["Upload-Offset: 0"], b"af").status, 204);
     for taken in ["*(ro)", "10.0.0.1(rw)"] {
-        share.rules_for(Service::Http).set(Rules::parse(taken, &Nobody).expect("rules"));
+        share.rules_for(Service::Http).set(Rules::parse(taken, &NoLookup).expect("rules"));
         assert_eq!(client.ask(&place, &["Upload-Offset: 2"], b"ter").status, 403, "{taken}");
     }
     share.rules_for(Service::Http).set(Rules::default());

@@ -210,7 +210,7 @@ impl Server {
 
     /// Exchanges the export rules of the share.
     pub fn set_rules(&self, text: &str) {
-        let rules = Rules::parse(text, &Nobody).expect("rules");
+        let rules = Rules::parse(text, &NoLookup).expect("rules");
         let shares = self.shares.load();
         shares.by_path(b"/export/t").expect("the share").rules_for(Service::Nfs).set(rules);
     }
@@ -227,9 +227,9 @@ impl Server {
 }
 
 /// Knows no names.
-struct Nobody;
+struct NoLookup;
 
-impl Lookup for Nobody {
+impl Lookup for NoLookup {
     fn host(&self, name: &str) -> Result<Vec<IpAddr>, String> {
         Err(format!("{name} is unknown"))
     }

@@ -9,7 +9,7 @@ use wire::sftp::request::OfHandle;
 use wire::sftp::{Attrs, Extended, HandleBytes, OpenFlags, Request, StatusCode, Times};
 
 use crate::client::*;
-use crate::scene::{Nobody, Scene};
+use crate::scene::{NoLookup, Scene};
 
 const NONE: Got = Got::Status(StatusCode::NO_SUCH_FILE);
 
@@ -297,7 +297,7 @@ fn open_files_follow_the_rules_of_their_share() {
         let table = files.shares.load();
         let share = table.by_name("share").expect("the share");
         let set = |rules: &str| {
-            share.rules_for(Service::Sftp).set(Rules::parse(rules, &Nobody).expect("rules"));
+            share.rules_for(Service::Sftp).set(Rules::parse(rules, &NoLookup).expect("rules"));
         };
         c.put_file(b"/share/f", b"before").await;
         c.put_file(b"/share/h", b"before").await;

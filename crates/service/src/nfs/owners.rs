@@ -6,13 +6,13 @@ use std::sync::Arc;
 use control::accounts::machine::Names;
 use parking_lot::Mutex;
 use serve::nfs4::IdMap;
-use serve::nfs4::idmap::Whose;
+use serve::nfs4::idmap::OwnerKind;
 
 /// The names, kept as the files have them.
 pub struct Owners {
     /// For the service.
     pub map: Arc<IdMap>,
-    sources: Mutex<Vec<(Whose, Names)>>,
+    sources: Mutex<Vec<(OwnerKind, Names)>>,
 }
 
 impl Owners {
@@ -25,7 +25,7 @@ impl Owners {
 
     /// From now on names in this domain; without one, numbers.
     pub fn set_domain(&self, domain: Option<&str>) {
-        let files = [(Whose::User, "/etc/passwd"), (Whose::Group, "/etc/group")];
+        let files = [(OwnerKind::User, "/etc/passwd"), (OwnerKind::Group, "/etc/group")];
         // Without a domain there are no names.
         let files = files.into_iter().filter(|_| domain.is_some());
         *self.sources.lock() = files.map(|(whose, path)| (whose, Names::at(path))).collect();

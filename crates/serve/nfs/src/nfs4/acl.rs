@@ -7,7 +7,7 @@ use vfs::attr::{Attr, FileType};
 use wire::nfs4::{Acl4, Nfsstat4, acetype4};
 use wire::xdr::Writer;
 
-use super::idmap::{IdMap, Whose};
+use super::idmap::{IdMap, OwnerKind};
 use super::run::{CompoundContext, Fail, Handled};
 use super::target::Target;
 
@@ -37,8 +37,8 @@ pub(super) fn put(w: &mut Writer<'_>, aces: &[Ace], idmap: &IdMap) {
             Who::Owner => w.opaque(b"OWNER@"),
             Who::Group => w.opaque(b"GROUP@"),
             Who::Everyone => w.opaque(b"EVERYONE@"),
-            Who::User(id) => idmap.put(w, Whose::User, id),
-            Who::GroupId(id) => idmap.put(w, Whose::Group, id),
+            Who::User(id) => idmap.put(w, OwnerKind::User, id),
+            Who::GroupId(id) => idmap.put(w, OwnerKind::Group, id),
         }
     }
 }
@@ -58,8 +58,10 @@ pub(super) fn take(acl: &Acl4<'_>, idmap: &IdMap) -> Result<Vec<Ace>, Nfsstat4> 
             b"OWNER@" => Who::Owner,
             b"GROUP@" => Who::Group,
             b"EVERYONE@" => Who::Everyone,
-            name if ace.flag & IDENTIFIER_GROUP == 0 => Who::User(idmap.take(Whose::User, name)?),
-            name => Who::GroupId(idmap.take(Whose::Group, name)?),
+            name if ace.flag & IDENTIFIER_GROUP == 0 => {
+                Who::User(idmap.take(OwnerKind::User, name)?)
+            }
+            name => Who::GroupId(idmap.take(OwnerKind::Group, name)?),
         };
         Ok(Ace { allow, flags: ace.flag, mask: ace.access_mask, who })
     };

@@ -13,7 +13,7 @@ use wire::nfs4::{
 use wire::xdr::{Encode, Writer};
 
 use super::acl;
-use super::idmap::{IdMap, Whose};
+use super::idmap::{IdMap, OwnerKind};
 use super::run::{CompoundContext, Fail};
 use super::target::Target;
 
@@ -175,8 +175,8 @@ impl About<'_> {
             // A removed file that is open has none, which Linux (6.1) takes for a stale handle:
             // fstat(2) of a program that has it open would fail.
             a::NUMLINKS => w.u32(attr.nlink.max(1)),
-            a::OWNER => self.idmap.put(w, Whose::User, attr.uid),
-            a::OWNER_GROUP => self.idmap.put(w, Whose::Group, attr.gid),
+            a::OWNER => self.idmap.put(w, OwnerKind::User, attr.uid),
+            a::OWNER_GROUP => self.idmap.put(w, OwnerKind::Group, attr.gid),
             a::RAWDEV => {
                 Specdata4 { specdata1: attr.rdev.0, specdata2: attr.rdev.1 }.encode(w);
             }
@@ -315,8 +315,8 @@ pub(super) fn wanted(
     }
     let set = SetAttr {
         mode,
-        uid: values.owner.map(|text| idmap.take(Whose::User, text.0)).transpose()?,
-        gid: values.owner_group.map(|text| idmap.take(Whose::Group, text.0)).transpose()?,
+        uid: values.owner.map(|text| idmap.take(OwnerKind::User, text.0)).transpose()?,
+        gid: values.owner_group.map(|text| idmap.take(OwnerKind::Group, text.0)).transpose()?,
         size: values.size,
         atime: set_time(values.time_access_set)?,
         mtime: set_time(values.time_modify_set)?,

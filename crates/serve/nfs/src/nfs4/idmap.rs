@@ -13,7 +13,7 @@ use wire::xdr::Writer;
 
 /// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum OwnerKind {
     /// A user's.
     User,
     /// A group's.
@@ -77,14 +77,14 @@ impl IdMap {
         let mut ours = self.domain.lock().unwrap_or_else(PoisonError::into_inner);
         *ours = domain.map(str::to_owned);
         self.named.store(domain.is_some(), Ordering::Relaxed);
-        for whose in [Whose::User, Whose::Group] {
+        for whose in [OwnerKind::User, OwnerKind::Group] {
             let names = Names { domain: domain.unwrap_or_default().into(), ..Names::default() };
             *self.table(whose).write().unwrap_or_else(PoisonError::into_inner) = names;
         }
     }
 
     /// Which users or groups there are from now on, in the form of passwd(5) or group(5).
-    pub fn set(&self, whose: Whose, text: &str) {
+    pub fn set(&self, whose: OwnerKind, text: &str) {
         let ours = self.domain.lock().unwrap_or_else(PoisonError::into_inner);
         // Without a domain no id has a name.
         let Some(domain) = &*ours else { return };
@@ -92,15 +92,15 @@ impl IdMap {
         *self.table(whose).write().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
-    fn table(&self, whose: Whose) -> &RwLock<Names> {
+    fn table(&self, whose: OwnerKind) -> &RwLock<Names> {
         match whose {
-            Whose::User => &self.users,
-            Whose::Group => &self.groups,
+            OwnerKind::User => &self.users,
+            OwnerKind::Group => &self.groups,
         }
     }
 
     /// Writes an owner.
-    pub(super) fn put(&self, w: &mut Writer<'_>, whose: Whose, id: u32) {
+    pub(super) fn put(&self, w: &mut Writer<'_>, whose: OwnerKind, id: u32) {
         if self.named.load(Ordering::Relaxed) {
             let names = self.table(whose).read().unwrap_or_else(PoisonError::into_inner);
             if let Some(name) = names.by_id.get(&id) {
@@ -115,7 +115,7 @@ impl IdMap {
     ///
     /// # Errors
     /// NFS4ERR_INVAL if it is empty or not UTF-8, NFS4ERR_BADOWNER if the name is unknown.
-    pub(super) fn take(&self, whose: Whose, text: &[u8]) -> Result<u32, Nfsstat4> {
+    pub(super) fn take(&self, whose: OwnerKind, text: &[u8]) -> Result<u32, Nfsstat4> {
         let text = std::str::from_utf8(text).map_err(|_| Nfsstat4::INVAL)?;
         if text.is_empty() {
             return Err(Nfsstat4::INVAL);

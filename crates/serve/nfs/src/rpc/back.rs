@@ -47,7 +47,7 @@ pub enum Unanswered {
 }
 
 /// What is done with the results; must be short, and wait for nothing.
-pub type Then = Box<dyn FnOnce(Result<&[u8], Unanswered>) + Send>;
+pub type ReplyHandler = Box<dyn FnOnce(Result<&[u8], Unanswered>) + Send>;
 
 /// The way back to a connection's peer.
 pub struct Back {
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Back {
 struct Calls {
     open: bool,
     xid: u32,
-    waiting: HashMap<u32, Then>,
+    waiting: HashMap<u32, ReplyHandler>,
 }
 
 impl Back {
@@ -105,7 +105,7 @@ impl Back {
     }
 
     /// Calls the peer; `then` runs with the reply, or at once if there cannot be one.
-    pub fn call(&self, call: &BackCall<'_>, then: Then) {
+    pub fn call(&self, call: &BackCall<'_>, then: ReplyHandler) {
         let mut calls = self.lock();
         let refused = match (calls.open, calls.waiting.len() < BACK_CALLS_MAX) {
             (false, _) => Some(Unanswered::Unreachable),

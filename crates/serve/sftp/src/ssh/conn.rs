@@ -31,7 +31,7 @@ use wire::ssh::transport::{Error, Received, Side, Transport};
 
 use super::auth::{Auth, Outcome};
 use super::session::{Begin, Session, Shared};
-use super::unsigned::UnsignedPlace;
+use super::unsigned::UnsignedPermit;
 use super::{Ssh, Started, pipe};
 use engine::transport::acks::OpenAcks;
 use engine::transport::budget::{CoreBudget, Need, NextRoom, ReservedBytes};
@@ -141,7 +141,7 @@ struct Connection<S> {
     start: S,
     /// The SFTP servers: channel and exit status.
     channels: JoinSet<(u32, u32)>,
-    unsigned: Option<UnsignedPlace>,
+    unsigned: Option<UnsignedPermit>,
     auth: Auth,
     person: Option<Arc<Person>>,
     /// Of the users, when the person was looked at last.

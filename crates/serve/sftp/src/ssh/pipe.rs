@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::super::channel::{Gone, Input, Output};
 use engine::transport::acks::Acks;
 
-use super::session::{Over, Shared, Signals};
+use super::session::{SessionEnded, Shared, Signals};
 
 /// What comes on a channel.
 pub struct SshInput {
@@ -31,7 +31,7 @@ impl Input for SshInput {
         loop {
             let pulled = {
                 let mut session = self.session.borrow_mut();
-                let pulled = session.pull(self.id, into).map_err(|Over| Gone)?;
+                let pulled = session.pull(self.id, into).map_err(|SessionEnded| Gone)?;
                 if session.transport.backlog() > 0 {
                     session.wake.notify_one();
                 }

@@ -27,7 +27,7 @@ type Done = Box<dyn FnOnce(Option<&Rc<Acks>>)>;
 pub(super) type Shared = Rc<RefCell<Session>>;
 
 /// The channel ended before its end of data.
-pub(super) struct Over;
+pub(super) struct SessionEnded;
 
 /// What a channel's halves wait for.
 #[derive(Default)]
@@ -389,13 +389,17 @@ impl Session {
     ///
     /// # Errors
     /// When it has ended without an end of data.
-    pub(super) fn pull(&mut self, id: u32, into: &mut Vec<u8>) -> Result<Option<usize>, Over> {
+    pub(super) fn pull(
+        &mut self,
+        id: u32,
+        into: &mut Vec<u8>,
+    ) -> Result<Option<usize>, SessionEnded> {
         let ended = self.ended || self.failed.is_some();
-        let Some(channel) = self.channel(id) else { return Err(Over) };
+        let Some(channel) = self.channel(id) else { return Err(SessionEnded) };
         if channel.inbound.is_empty() {
             return match () {
                 () if channel.eof => Ok(Some(0)),
-                () if ended || channel.closed != (false, false) => Err(Over),
+                () if ended || channel.closed != (false, false) => Err(SessionEnded),
                 () => Ok(None),
             };
         }

@@ -20,10 +20,10 @@ use base::permits::{PermitLimits, PermitTable, RevokeSignal};
 
 /// All of them.
 #[derive(Debug, Clone, Default)]
-pub struct Unsigned(Arc<Mutex<Strangers>>);
+pub struct Unsigned(Arc<Mutex<UnsignedClients>>);
 
 #[derive(Debug)]
-struct Strangers {
+struct UnsignedClients {
     here: PermitTable,
     /// Until when what is on a client's account is taken off.
     owed: HashMap<IpAddr, u64>,
@@ -31,20 +31,20 @@ struct Strangers {
 
 /// A place among them, until it is dropped.
 #[derive(Debug)]
-pub struct UnsignedPlace {
+pub struct UnsignedPermit {
     all: Unsigned,
     from: IpAddr,
     id: u64,
 }
 
-impl Default for Strangers {
+impl Default for UnsignedClients {
     fn default() -> Self {
         Self { here: PermitTable::new(1), owed: HashMap::new() }
     }
 }
 
 impl Unsigned {
-    fn lock(&self) -> MutexGuard<'_, Strangers> {
+    fn lock(&self) -> MutexGuard<'_, UnsignedClients> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,7 +60,7 @@ impl Unsigned {
         from: IpAddr,
         now_ns: u64,
         signal: Option<Arc<RevokeSignal>>,
-    ) -> Option<UnsignedPlace> {
+    ) -> Option<UnsignedPermit> {
         let from = network(from);
         let mut strangers = self.lock();
         if strangers.owes(from, now_ns) > SSH_PENALTY_MIN {
@@ -68,11 +68,11 @@ impl Unsigned {
         }
         let limits = PermitLimits::new(SSH_UNSIGNED_MAX, SSH_UNSIGNED_PEER_MAX);
         let taken = strangers.here.take(0, from, limits, signal.unwrap_or_default())?;
-        Some(UnsignedPlace { all: self.clone(), from, id: taken.id })
+        Some(UnsignedPermit { all: self.clone(), from, id: taken.id })
     }
 }
 
-impl Strangers {
+impl UnsignedClients {
     fn owes(&self, from: IpAddr, now_ns: u64) -> Duration {
         let until = self.owed.get(&from).copied().unwrap_or(0);
         Duration::from_nanos(until.saturating_sub(now_ns))
@@ -90,14 +90,14 @@ impl Strangers {
     }
 }
 
-impl UnsignedPlace {
+impl UnsignedPermit {
     /// The connection has ended without sign-in: adds this penalty to its client.
     pub fn charge(&self, penalty: Duration, now_ns: u64) {
         self.all.lock().charge(self.from, penalty, now_ns);
     }
 }
 
-impl Drop for UnsignedPlace {
+impl Drop for UnsignedPermit {
     fn drop(&mut self) {
         self.all.lock().here.give(self.id);
     }

@@ -172,14 +172,14 @@ impl Server {
 }
 
 /// The file of a handle, as it is found again.
-struct FileAgain {
+struct ReopenedFile {
     node: Node,
     retained: Option<Retained>,
     path: VPath,
     at: Option<Location>,
 }
 
-impl FileAgain {
+impl ReopenedFile {
     /// Looks for it by its handle, and where it is.
     async fn of(request: &Request, reached: &Reached, record: &Record) -> Result<Self, NtStatus> {
         let (core, who) = (&request.conn.core, &request.session.who);
@@ -228,7 +228,7 @@ pub(super) async fn claim(
         one.record.check(request, reached, named).map(|()| Arc::clone(&one.record))
     };
     let Some(record) = restored.get(number, look).transpose()? else { return Ok(None) };
-    let found = FileAgain::of(request, reached, &record).await?;
+    let found = ReopenedFile::of(request, reached, &record).await?;
     let seat = request.reserve_open(names::held(&found.path))?;
     // From here on nothing waits: a request that is dropped with its connection would end it.
     let one = restored.take_any(number).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
@@ -273,7 +273,7 @@ pub(super) async fn claim(
 }
 
 /// Notes by which name the file is open, and whether that is to be removed.
-fn link(request: &Request, record: &Record, entry: &Entry, found: &FileAgain) {
+fn link(request: &Request, record: &Record, entry: &Entry, found: &ReopenedFile) {
     let (files, removes) = (&request.conn.server.open_files, record.delete_on_close);
     files.open(entry.key);
     let Some(at) = found.at.clone() else { return };

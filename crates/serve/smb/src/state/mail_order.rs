@@ -16,7 +16,7 @@ pub(crate) struct MailOrder {
 }
 
 /// A connection is one of the client of a session as long as this lives.
-pub(crate) struct MailPlace {
+pub(crate) struct MailPermit {
     all: Arc<MailOrder>,
     client: MailClient,
     mailbox: Arc<Mailbox>,
@@ -28,9 +28,9 @@ impl MailOrder {
     }
 
     /// Another connection of a client.
-    pub fn enter(self: &Arc<Self>, client: MailClient, mailbox: &Arc<Mailbox>) -> MailPlace {
+    pub fn enter(self: &Arc<Self>, client: MailClient, mailbox: &Arc<Mailbox>) -> MailPermit {
         self.of().entry(client.clone()).or_default().push(Arc::clone(mailbox));
-        MailPlace { all: Arc::clone(self), client, mailbox: Arc::clone(mailbox) }
+        MailPermit { all: Arc::clone(self), client, mailbox: Arc::clone(mailbox) }
     }
 
     /// Posts what the connection that it was passed on to has not sent; nothing if there is no
@@ -44,7 +44,7 @@ impl MailOrder {
     }
 }
 
-impl MailPlace {
+impl MailPermit {
     /// Passes a break on to the first connection; given back if that is this one.
     pub fn pass_on(&self, mail: Mail) -> Option<Mail> {
         // Posted with the lock held: one that has left looks for what it was passed afterwards.
@@ -60,7 +60,7 @@ impl MailPlace {
     }
 }
 
-impl Drop for MailPlace {
+impl Drop for MailPermit {
     fn drop(&mut self) {
         let mut of = self.all.of();
         if let Some(all) = of.get_mut(&self.client) {

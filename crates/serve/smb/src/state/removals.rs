@@ -18,7 +18,7 @@ pub(crate) struct Removal {
 }
 
 /// What a parked open leaves to be removed; it denies to others what it did until then.
-pub(crate) struct Leaving {
+pub(crate) struct PendingRemoval {
     /// What is to be removed, and where.
     pub removal: (Removal, Location),
     /// The open.
@@ -28,20 +28,20 @@ pub(crate) struct Leaving {
 /// All of that.
 #[derive(Default)]
 pub(crate) struct Removals {
-    queue: Mutex<Vec<Leaving>>,
+    queue: Mutex<Vec<PendingRemoval>>,
     /// There is another one.
     pub has_come: Notify,
 }
 
 impl Removals {
     /// Adds one.
-    pub fn push(&self, leaving: Leaving) {
+    pub fn push(&self, leaving: PendingRemoval) {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(leaving);
         self.has_come.notify_one();
     }
 
     /// Takes all of them out.
-    pub fn take(&self) -> Vec<Leaving> {
+    pub fn take(&self) -> Vec<PendingRemoval> {
         take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -285,7 +285,7 @@ pub struct Path {
 
 /// What a client has of all this.
 #[derive(Default)]
-pub struct WayBack {
+pub struct CallbackRoute {
     /// Of 4.0.
     pub(super) path: Mutex<Path>,
     /// Delegations that it holds.
@@ -296,7 +296,7 @@ pub struct WayBack {
     pub(super) flags: AtomicU32,
 }
 
-impl WayBack {
+impl CallbackRoute {
     /// Delegations that the client holds.
     pub fn delegations(&self) -> u64 {
         self.delegations.load(Ordering::Relaxed)

@@ -15,7 +15,7 @@ use base::lock_order::{OrderedMutex, ranks};
 use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
-use super::channel::WayBack;
+use super::channel::CallbackRoute;
 use super::grace::{Identity, Name};
 use super::lock;
 use super::memory::{Memory, MemoryPart};
@@ -49,7 +49,7 @@ pub struct Client {
     /// Its last CREATE_SESSION.
     pub(super) created: Mutex<LastCreate>,
     /// How it can be called.
-    pub way_back: WayBack,
+    pub way_back: CallbackRoute,
     /// What it takes of the memory for state.
     pub(super) memory: Arc<MemoryPart>,
     renewed_ns: AtomicU64,
@@ -283,7 +283,7 @@ impl Clients {
             reclaimed: AtomicBool::new(false),
             seen: Mutex::default(),
             created: Mutex::default(),
-            way_back: WayBack::default(),
+            way_back: CallbackRoute::default(),
             memory,
             renewed_ns: AtomicU64::new(asked.now_ns),
             owners: Mutex::default(),

@@ -6,9 +6,9 @@ use vfs::share::rules::{Flavor, Lookup, Rules, Transport};
 use super::*;
 
 /// No names are known.
-struct Nobody;
+struct NoLookup;
 
-impl Lookup for Nobody {
+impl Lookup for NoLookup {
     fn host(&self, _: &str) -> Result<Vec<std::net::IpAddr>, String> {
         Err("not found".to_owned())
     }
@@ -28,7 +28,7 @@ fn with(rules: &str) -> World {
 fn set(world: &World, rules: &str) {
     let shares = world.nfs.shares.load();
     let share = shares.iter().next().expect("a share");
-    share.rules_for(Service::Nfs).set(Rules::parse(rules, &Nobody).expect(rules));
+    share.rules_for(Service::Nfs).set(Rules::parse(rules, &NoLookup).expect(rules));
 }
 
 fn handle_of_share(world: &World) -> Vec<u8> {

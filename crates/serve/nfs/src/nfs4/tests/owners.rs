@@ -5,8 +5,8 @@ use super::*;
 fn world() -> World {
     let mut world = World::new(&["a"]);
     let idmap = IdMap::names("example.org");
-    idmap.set(idmap::Whose::User, "ann:x:1000:100::/:\n");
-    idmap.set(idmap::Whose::Group, "users:x:100:\n");
+    idmap.set(idmap::OwnerKind::User, "ann:x:1000:100::/:\n");
+    idmap.set(idmap::OwnerKind::Group, "users:x:100:\n");
     world.nfs.idmap = Arc::new(idmap);
     world.file(b"f", b"");
     world

@@ -37,7 +37,7 @@ use super::credits::{BackCredits, Credits};
 use super::ended::Ended;
 use super::permits::Activity;
 use super::reply::{Open, Outgoing, outgoing};
-use super::room::{Missing, RoomWait, Shared, Stalls};
+use super::room::{BudgetWait, Missing, Shared, Stalls};
 use super::send::{Device, Event, Ready, Sent};
 use super::stats::RdmaStats;
 use engine::exec::{CompletionQueue, Span};
@@ -101,7 +101,7 @@ struct Conn {
     closing: bool,
     /// What has found no room in this turn.
     missing: Stalls<Option<Missing>>,
-    waits: Stalls<RoomWait>,
+    waits: Stalls<BudgetWait>,
     /// How long the client may do nothing, and the next look whether it does.
     patience: Duration,
     look: Option<Pin<Box<Sleep>>>,

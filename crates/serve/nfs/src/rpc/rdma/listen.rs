@@ -32,7 +32,7 @@ pub(in super::super) fn serve(
 ) {
     let first = listen(&config);
     let open = RdmaPermits::new(config.idle_min);
-    let taker = Taker { config, joins, budgets: Arc::clone(budgets), open };
+    let taker = Acceptor { config, joins, budgets: Arc::clone(budgets), open };
     // If the runtimes have ended, so has the service.
     let _ = tasks.spawn(runtimes, 0, move |ending| taker.run(first, ending));
 }
@@ -58,7 +58,7 @@ fn with_sources(error: &dyn std::error::Error) -> String {
     }
 }
 
-struct Taker {
+struct Acceptor {
     config: RdmaConfig,
     joins: Joins<Core>,
     budgets: Arc<Budgets>,
@@ -66,7 +66,7 @@ struct Taker {
     open: Arc<RdmaPermits>,
 }
 
-impl Taker {
+impl Acceptor {
     async fn run(mut self, mut listener: Option<Box<dyn Listener>>, mut ending: Ending) -> bool {
         let mut looks = tokio::time::interval(RDMA_LISTEN_AGAIN);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -43,12 +43,12 @@ pub(super) struct Shared {
 
 /// A wait for room, which lasts over turns, with its place in the line.
 #[derive(Default)]
-pub(super) struct RoomWait {
+pub(super) struct BudgetWait {
     bytes: NextBytes,
     operation: NextRoom,
 }
 
-impl RoomWait {
+impl BudgetWait {
     /// Waits for this from now on.
     fn wait_for(&mut self, missing: Option<Missing>, core: &Core, shared: &Shared) {
         match missing {
@@ -73,7 +73,7 @@ impl RoomWait {
     }
 }
 
-impl Stalls<RoomWait> {
+impl Stalls<BudgetWait> {
     /// Waits from now on for what each step has missed.
     pub(super) fn wait_for(
         &mut self,
