@@ -71,7 +71,7 @@ fn look(client: &mut Client) -> Result<(u64, u64), Nfsstat4> {
 }
 
 /// The results of CB_GETATTR with this size and change attribute.
-fn says(called: &Called, size: u64, change: u64) -> Vec<CbResOp<'static>> {
+fn getattr_results(called: &Called, size: u64, change: u64) -> Vec<CbResOp<'static>> {
     let Some(CbArgOp::Getattr(args)) = called.ops.last() else { panic!("{called:?}") };
     let attrmask = Bitmap4::of(&[attr4::CHANGE, attr4::SIZE]);
     assert_eq!(args.attr_request, attrmask);
@@ -88,7 +88,7 @@ fn look_through(other: &mut Client, holder: &mut Client, (size, change): (u64, u
     assert_eq!(look(other), Err(Nfsstat4::DELAY), "the holder is asked");
     let called = holder.wire.called();
     assert_eq!(look(other), Err(Nfsstat4::DELAY), "it is asked once");
-    holder.wire.answer(&called, &says(&called, size, change));
+    holder.wire.answer(&called, &getattr_results(&called, size, change));
     wait_for("the answer is known", || look(other).ok())
 }
 
@@ -151,7 +151,7 @@ fn the_answer_is_kept_for_clients_that_come_again_late() {
     };
     assert_eq!(getattr().0, JUKEBOX);
     let called = holder.wire.called();
-    holder.wire.answer(&called, &says(&called, 99, granted.1 + 1));
+    holder.wire.answer(&called, &getattr_results(&called, 99, granted.1 + 1));
     // A round trip of the holder: its answer came before.
     holder.run(&[]);
     scene.pass(10 * SECOND);
@@ -272,7 +272,7 @@ fn byte_ranges_of_others_are_known_before() {
             match called.ops.last() {
                 Some(CbArgOp::Getattr(_)) => {
                     let same = look(holder).expect("its own");
-                    holder.wire.answer(&called, &says(&called, same.0, same.1));
+                    holder.wire.answer(&called, &getattr_results(&called, same.0, same.1));
                     holder.run(&[]);
                 }
                 _ => return (status, Some(called)),
@@ -346,7 +346,7 @@ fn a_client_of_4_0_is_asked_at_its_address() {
     assert_eq!(look(&mut other), Err(Nfsstat4::DELAY));
     let called = back.called();
     assert_eq!((called.prog, called.proc), (99, CB_COMPOUND));
-    back.answer(&called, &says(&called, 1_000, change + 1));
+    back.answer(&called, &getattr_results(&called, 1_000, change + 1));
     let seen = wait_for("the answer is known", || look(&mut other).ok());
     assert_eq!(seen.0, 1_000);
     // A holder that has nothing of the file has returned it, or is about to.

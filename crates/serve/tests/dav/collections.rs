@@ -10,7 +10,7 @@ use crate::site::{over, with_site};
 use crate::trees::symlink;
 
 #[test]
-fn mkcol_says_why_not() {
+fn mkcol_reports_why_not() {
     with_site(|site, alice, _| async move {
         for (line, body, expected) in [
             ("MKCOL /share/a", "", 201),

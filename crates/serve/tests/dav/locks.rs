@@ -218,7 +218,7 @@ fn nothing_is_locked_while_clients_reclaim() {
 }
 
 #[test]
-fn refusals_say_which_lock() {
+fn refusals_name_the_lock() {
     with_site(|site, alice, otto| async move {
         site.put(&alice, "/share/f", &[], "one").await;
         site.lock(&alice, "/share/f", &[], false).await;

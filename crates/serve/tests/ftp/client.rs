@@ -79,8 +79,8 @@ impl Running {
     pub fn signed_in(&self) -> Client {
         let mut client = self.client();
         client.sign_in("alice", "secret");
-        assert_eq!(client.say("CWD /share"), 250);
-        assert_eq!(client.say("TYPE I"), 200);
+        assert_eq!(client.code_of("CWD /share"), 250);
+        assert_eq!(client.code_of("TYPE I"), 200);
         client
     }
 }
@@ -249,7 +249,7 @@ impl Client {
     }
 
     /// Sends a line; the code of the reply.
-    pub fn say(&mut self, line: &str) -> u16 {
+    pub fn code_of(&mut self, line: &str) -> u16 {
         self.ask(line).code
     }
 
@@ -274,8 +274,8 @@ impl Client {
     }
 
     pub fn sign_in(&mut self, name: &str, password: &str) {
-        assert_eq!(self.say(&format!("USER {name}")), 331);
-        assert_eq!(self.say(&format!("PASS {password}")), 230);
+        assert_eq!(self.code_of(&format!("USER {name}")), 331);
+        assert_eq!(self.code_of(&format!("PASS {password}")), 230);
     }
 
     /// Where the server waits for a data connection.

@@ -213,7 +213,7 @@ fn an_upload_and_a_download_end_with_their_rights() {
         assert!(data.all().len() < 64 << 20);
         assert_eq!(c.reply().code, 451);
         set("*(rw,no_root_squash)");
-        assert_eq!(c.say("DELE large"), 250);
+        assert_eq!(c.code_of("DELE large"), 250);
         gated.running.scene.transfers.take(2);
     }
 }

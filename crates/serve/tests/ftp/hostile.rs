@@ -22,13 +22,13 @@ fn data_goes_to_no_other_client() {
         "EPRT |2|::1|40000|",
         "PORT 1,2,3",
     ] {
-        assert_eq!(c.say(line), 501, "{line}");
-        assert_eq!(c.say("RETR file"), 425, "{line}");
+        assert_eq!(c.code_of(line), 501, "{line}");
+        assert_eq!(c.code_of("RETR file"), 425, "{line}");
     }
-    assert_eq!(c.say("EPRT |3|x|1|"), 522);
-    assert_eq!(c.say("EPSV 2"), 522);
-    assert_eq!(c.say("EPSV ALL"), 200);
-    assert_eq!(c.say("PASV"), 501);
+    assert_eq!(c.code_of("EPRT |3|x|1|"), 522);
+    assert_eq!(c.code_of("EPSV 2"), 522);
+    assert_eq!(c.code_of("EPSV ALL"), 200);
+    assert_eq!(c.code_of("PASV"), 501);
     assert_eq!(c.get("file"), b"x");
 }
 
@@ -44,7 +44,7 @@ fn no_other_client_reaches_an_opened_port() {
     thief.bind(&from.into()).expect("an address of lo");
     thief.connect(&at.into()).expect("a connection");
     let data = connect(at);
-    assert_eq!(c.say("RETR file"), 150);
+    assert_eq!(c.code_of("RETR file"), 150);
     assert_eq!(crate::client::Stream::Plain(data).all(), b"x");
     assert_eq!(c.reply().code, 226);
     let mut stolen = Vec::new();
@@ -76,10 +76,10 @@ fn no_path_leads_out() {
     let running = Running::with(Settings::default());
     let mut c = running.signed_in();
     for path in ["../../etc/passwd", "/etc/passwd", "/share/../../etc", "/..", "//etc//passwd"] {
-        assert_eq!(c.say(&format!("SIZE {path}")), 550, "{path}");
+        assert_eq!(c.code_of(&format!("SIZE {path}")), 550, "{path}");
     }
     let deep = "x/".repeat(5_000);
-    assert!(matches!(c.say(&format!("MKD {deep}")), 500 | 553));
+    assert!(matches!(c.code_of(&format!("MKD {deep}")), 500 | 553));
     assert_eq!(c.request(&Request::Text(Verb::Mkd, &[b'n'; 300])).code, 553);
     c.send(b"SIZE a\0b\r\n");
     assert_eq!(c.reply().code, 501);

@@ -61,28 +61,28 @@ fn names_of_any_bytes() {
 fn directories_are_made_and_removed() {
     let running = Running::with(Settings::default());
     let mut c = running.signed_in();
-    assert_eq!(c.say("MKD a"), 257);
-    assert_eq!(c.say("MKD a"), 550);
-    assert_eq!(c.say("XMKD a/b"), 257);
-    assert_eq!(c.say("RMD a"), 550, "not empty");
+    assert_eq!(c.code_of("MKD a"), 257);
+    assert_eq!(c.code_of("MKD a"), 550);
+    assert_eq!(c.code_of("XMKD a/b"), 257);
+    assert_eq!(c.code_of("RMD a"), 550, "not empty");
     c.put("a/file", b"x");
-    assert_eq!(c.say("RMD a/file"), 550);
-    assert_eq!(c.say("DELE a/b"), 550);
-    assert_eq!(c.say("CWD a/file"), 550);
-    assert_eq!(c.say("CWD a/b"), 250);
-    assert_eq!(c.say("CDUP"), 250);
+    assert_eq!(c.code_of("RMD a/file"), 550);
+    assert_eq!(c.code_of("DELE a/b"), 550);
+    assert_eq!(c.code_of("CWD a/file"), 550);
+    assert_eq!(c.code_of("CWD a/b"), 250);
+    assert_eq!(c.code_of("CDUP"), 250);
     assert_eq!(c.text("XPWD"), "\"/share/a\" is the current directory.");
-    assert_eq!(c.say("RNTO x"), 503);
-    assert_eq!(c.say("RNFR b"), 350);
-    assert_eq!(c.say("NOOP"), 200);
-    assert_eq!(c.say("RNTO c"), 503, "RNTO comes right after RNFR");
-    assert_eq!(c.say("RNFR none"), 550);
+    assert_eq!(c.code_of("RNTO x"), 503);
+    assert_eq!(c.code_of("RNFR b"), 350);
+    assert_eq!(c.code_of("NOOP"), 200);
+    assert_eq!(c.code_of("RNTO c"), 503, "RNTO comes right after RNFR");
+    assert_eq!(c.code_of("RNFR none"), 550);
     for path in ["/", "/share"] {
-        assert_eq!(c.say(&format!("RMD {path}")), 550);
-        assert_eq!(c.say(&format!("RNFR {path}")), 550);
-        assert_eq!(c.say(&format!("STOR {path}")), 550);
+        assert_eq!(c.code_of(&format!("RMD {path}")), 550);
+        assert_eq!(c.code_of(&format!("RNFR {path}")), 550);
+        assert_eq!(c.code_of(&format!("STOR {path}")), 550);
     }
-    assert_eq!(c.say("MKD /other"), 550, "there are shares, and nothing beside them");
+    assert_eq!(c.code_of("MKD /other"), 550, "there are shares, and nothing beside them");
 }
 
 #[test]
@@ -91,11 +91,11 @@ fn every_kind_of_listing() {
     let mut c = running.signed_in();
     c.put("file", b"12345");
     c.put(".hidden", b"");
-    assert_eq!(c.say("MKD dir"), 257);
-    assert_eq!(c.say("MFMT 20200102030405 file"), 213);
+    assert_eq!(c.code_of("MKD dir"), 257);
+    assert_eq!(c.code_of("MFMT 20200102030405 file"), 213);
     assert_eq!(c.text("MDTM file"), "20200102030405");
     assert_eq!(c.request(&Request::Site(Site::Chmod(0o640, b"file"))).code, 200);
-    assert_eq!(c.say("SITE UTIME 20200102030406 file"), 200);
+    assert_eq!(c.code_of("SITE UTIME 20200102030406 file"), 200);
     assert_eq!(lines(&mut c, Verb::Nlst, None), [&b".hidden"[..], b"dir", b"file"]);
     assert_eq!(lines(&mut c, Verb::Nlst, Some(b"/share/f*")), [b"/share/file"]);
     assert_eq!(lines(&mut c, Verb::Nlst, Some(b"x*")), Vec::<Vec<u8>>::new());
@@ -118,9 +118,9 @@ fn every_kind_of_listing() {
     let status = c.ask("STAT /share");
     assert_eq!((status.code, status.lines.len()), (213, 5));
     c.passive();
-    assert_eq!(c.say("MLSD file"), 501);
-    assert_eq!(c.say("LIST none"), 550);
-    assert_eq!(c.say("CWD /"), 250);
+    assert_eq!(c.code_of("MLSD file"), 501);
+    assert_eq!(c.code_of("LIST none"), 550);
+    assert_eq!(c.code_of("CWD /"), 250);
     assert_eq!(c.names(), ["share"]);
     assert!(lines(&mut c, Verb::List, None)[0].starts_with(b"d"));
     assert_eq!(facts::entry(&c.ask("MLST").lines[1]).expect("facts").kind, Some(Kind::Dir));
@@ -133,11 +133,11 @@ fn digests_of_files_and_parts_of_them() {
     c.put("file", b"abc");
     let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     assert_eq!(c.text("HASH file"), format!("SHA-256 0-2 {sha256} file"));
-    assert_eq!(c.say("OPTS HASH sha-1"), 200);
-    assert_eq!(c.say("RANG 1 1"), 350);
+    assert_eq!(c.code_of("OPTS HASH sha-1"), 200);
+    assert_eq!(c.code_of("RANG 1 1"), 350);
     assert_eq!(c.text("HASH file"), "SHA-1 1-1 e9d71f5ee7c92d6dc9e92ffdad17b8bd49418f98 file");
     assert!(c.text("HASH file").starts_with("SHA-1 0-2 a9993e36"), "a range holds once");
-    assert_eq!(c.say("HASH ."), 550);
+    assert_eq!(c.code_of("HASH ."), 550);
 }
 
 /// Hashing takes hours where a file has a large hole; the result is not needed any more when the
@@ -151,7 +151,7 @@ fn a_digest_ends_with_its_client_and_its_user() {
     let running = Running::over(scene, Settings::default());
     let open = || running.scene.files.engine.budgets.connections();
     let mut c = running.signed_in();
-    assert_eq!(c.say("HASH small"), 213);
+    assert_eq!(c.code_of("HASH small"), 213);
     c.send(b"HASH large\r\n");
     drop(c);
     let deadline = Instant::now() + PATIENCE;
@@ -172,7 +172,7 @@ fn a_large_directory_comes_whole() {
     let mut names = Vec::new();
     for n in 0..2_000 {
         let name = format!("file-{n:05}");
-        assert_eq!(c.say(&format!("MKD {name}")), 257);
+        assert_eq!(c.code_of(&format!("MKD {name}")), 257);
         names.push(name);
     }
     let mut listed = c.names();
@@ -226,21 +226,21 @@ fn a_slash_at_the_end_names_a_directory_only() {
         "SIZE l/",
         "DELE /share/f/",
     ] {
-        assert_eq!(c.say(line), 550, "{line}");
+        assert_eq!(c.code_of(line), 550, "{line}");
     }
     for line in ["RETR f/", "STOR f/", "APPE f/", "STOR new/", "LIST f/", "NLST f/", "MLSD f/"] {
-        assert_eq!(c.say("PASV"), 227);
-        assert_eq!(c.say(line), 550, "{line}");
+        assert_eq!(c.code_of("PASV"), 227);
+        assert_eq!(c.code_of(line), 550, "{line}");
     }
-    assert_eq!((c.say("RNFR f"), c.say("RNTO g/")), (350, 550));
+    assert_eq!((c.code_of("RNFR f"), c.code_of("RNTO g/")), (350, 550));
     assert_eq!(c.get("f"), b"data");
     // Directories may be named so, also before they are there.
-    assert_eq!(c.say("MKD d/"), 257);
-    assert_eq!((c.say("RNFR d/"), c.say("RNTO e/")), (350, 250));
+    assert_eq!(c.code_of("MKD d/"), 257);
+    assert_eq!((c.code_of("RNFR d/"), c.code_of("RNTO e/")), (350, 250));
     c.put("e/f", b"data");
     assert_eq!(c.fetch(&Request::Maybe(Verb::Nlst, Some(b"e/"))), b"f\r\n");
-    assert_eq!(c.say("DELE e/f"), 250);
-    assert_eq!(c.say("RMD e/"), 250);
+    assert_eq!(c.code_of("DELE e/f"), 250);
+    assert_eq!(c.code_of("RMD e/"), 250);
     assert_eq!(c.names(), ["f", "l"]);
 }
 

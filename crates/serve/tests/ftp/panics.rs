@@ -40,12 +40,12 @@ fn a_panic_fails_its_command_and_no_other() {
     for blocks in [false, true] {
         fs.blocks.store(blocks, SeqCst);
         planted(&fs, "lookup");
-        assert_eq!(c.say("SIZE f"), 451, "pooled: {blocks}");
-        assert_eq!(c.say("SIZE f"), 213);
+        assert_eq!(c.code_of("SIZE f"), 451, "pooled: {blocks}");
+        assert_eq!(c.code_of("SIZE f"), 213);
         planted(&fs, "mkdir");
-        assert_eq!(c.say("MKD d"), 451);
-        assert_eq!(c.say("MKD d"), 257);
-        assert_eq!(c.say("RMD d"), 250);
+        assert_eq!(c.code_of("MKD d"), 451);
+        assert_eq!(c.code_of("MKD d"), 257);
+        assert_eq!(c.code_of("RMD d"), 250);
         planted(&fs, "read");
         assert_eq!(fetch(&mut c), 451);
         assert_eq!(c.get("f"), b"before");

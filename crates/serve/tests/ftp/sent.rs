@@ -41,11 +41,11 @@ fn files_of_all_sizes_and_their_ends_come_from_a_folder() {
         c.put("g", &data);
         assert!(folder.read("share/g") == data, "{len}");
     }
-    assert_eq!(c.say("REST 1000001"), 350);
+    assert_eq!(c.code_of("REST 1000001"), 350);
     assert!(c.get("f") == pattern(5_000_003)[1_000_001..]);
-    assert_eq!(c.say("REST 5000003"), 350);
+    assert_eq!(c.code_of("REST 5000003"), 350);
     assert!(c.get("f").is_empty());
-    assert_eq!(c.say("TYPE A"), 200);
+    assert_eq!(c.code_of("TYPE A"), 200);
     folder.file("share/text", &b"a line\n".repeat(50_000));
     assert!(c.get("text") == b"a line\r\n".repeat(50_000), "text is not as it is in the file");
 }
@@ -57,7 +57,7 @@ fn a_restart_far_behind_the_beginning_is_found() {
     let mut c = running.signed_in();
     let (size, data) = (5_u64 << 30, pattern(300_000));
     folder.set_len("share/sparse", size).write_all_at(&data, size - 300_000).expect("written");
-    assert_eq!(c.say(&format!("REST {}", size - 1_300_000)), 350);
+    assert_eq!(c.code_of(&format!("REST {}", size - 1_300_000)), 350);
     let got = c.get("sparse");
     assert_eq!(got.len(), 1_300_000);
     assert!(got[..1_000_000].iter().all(|b| *b == 0) && got[1_000_000..] == data);
@@ -105,15 +105,15 @@ fn a_file_that_is_replaced_or_removed_comes_to_its_end() {
             };
             folder.file("share/f", &data);
             folder.file("share/new", b"new");
-            assert_eq!(c.say(&format!("TYPE {kind}")), 200);
+            assert_eq!(c.code_of(&format!("TYPE {kind}")), 200);
             let mut stream = c.begin(&Request::Text(Verb::Retr, b"f"));
             stream.read_exact(&mut [0; 1000]).expect("a beginning");
             match removed {
                 true => std::fs::remove_file(share.join("f")).expect("removed"),
                 false => {
                     let mut other = running.signed_in();
-                    assert_eq!(other.say("RNFR new"), 350);
-                    assert_eq!(other.say("RNTO f"), 250);
+                    assert_eq!(other.code_of("RNFR new"), 350);
+                    assert_eq!(other.code_of("RNTO f"), 250);
                 }
             }
             let mut rest = Vec::new();

@@ -36,7 +36,7 @@ fn an_upload_that_trickles_is_abandoned_and_one_that_is_slow_is_not() {
         std::thread::park_timeout(PAUSE);
     }
     assert_eq!(c.reply().code, 426);
-    assert_eq!(c.say("SIZE a"), 550, "nothing is left of it");
+    assert_eq!(c.code_of("SIZE a"), 550, "nothing is left of it");
     let mut data = c.begin(&Request::Text(Verb::Stor, b"b"));
     for _ in 0..200 {
         data.write_all(&vec![b'y'; PEER_RATE_MIN as usize / 5]).expect("taken");

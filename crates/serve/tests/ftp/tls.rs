@@ -12,13 +12,13 @@ use crate::client::{Client, Running, Stream, connect};
 /// A client that has signed in over TLS.
 pub fn protected(running: &Running, config: &Arc<ClientConfig>) -> Client {
     let mut c = running.client();
-    assert_eq!(c.say("AUTH TLS"), 234);
+    assert_eq!(c.code_of("AUTH TLS"), 234);
     c.secure(config);
-    assert_eq!(c.say("PBSZ 0"), 200);
-    assert_eq!(c.say("PROT P"), 200);
+    assert_eq!(c.code_of("PBSZ 0"), 200);
+    assert_eq!(c.code_of("PROT P"), 200);
     c.sign_in("alice", "secret");
-    assert_eq!(c.say("CWD /share"), 250);
-    assert_eq!(c.say("TYPE I"), 200);
+    assert_eq!(c.code_of("CWD /share"), 250);
+    assert_eq!(c.code_of("TYPE I"), 200);
     c.protect = Some(Arc::clone(config));
     c
 }
@@ -31,13 +31,13 @@ fn data_is_protected() {
     c.put("file", &data);
     assert!(c.get("file") == data);
     assert_eq!(c.names(), ["file"]);
-    assert_eq!(c.say("PROT C"), 534);
-    assert_eq!(c.say("CCC"), 534);
-    assert_eq!(c.say("AUTH TLS"), 503);
+    assert_eq!(c.code_of("PROT C"), 534);
+    assert_eq!(c.code_of("CCC"), 534);
+    assert_eq!(c.code_of("AUTH TLS"), 503);
     let mut plain = running.signed_in();
     plain.passive();
-    assert_eq!(plain.say("LIST"), 521);
-    assert_eq!(plain.say("PROT P"), 503);
+    assert_eq!(plain.code_of("LIST"), 521);
+    assert_eq!(plain.code_of("PROT P"), 503);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn tls_comes_first_at_the_other_port() {
     assert_eq!(c.reply().code, 220);
     c.sign_in("alice", "secret");
     c.protect = Some(Arc::clone(&running.config));
-    assert_eq!(c.say("CWD share"), 250);
+    assert_eq!(c.code_of("CWD share"), 250);
     c.put("file", b"x");
     assert_eq!(c.get("file"), b"x");
 }
@@ -104,16 +104,16 @@ fn nothing_sent_unencrypted_counts_under_tls() {
     assert!(c.next().is_none());
     let mut c = running.client();
     c.sign_in("alice", "secret");
-    assert_eq!(c.say("AUTH TLS"), 234);
+    assert_eq!(c.code_of("AUTH TLS"), 234);
     c.secure(&running.config);
-    assert_eq!(c.say("PWD"), 530, "who had signed in had said so in the clear");
+    assert_eq!(c.code_of("PWD"), 530, "who had signed in had said so in the clear");
 }
 
 #[test]
 fn what_is_no_tls_ends_the_connection_and_is_counted() {
     let running = Running::with(Settings::default());
     let mut c = running.client();
-    assert_eq!(c.say("AUTH TLS"), 234);
+    assert_eq!(c.code_of("AUTH TLS"), 234);
     c.send(b"USER alice\r\n");
     let mut came = Vec::new();
     let _ = c.stream().read_to_end(&mut came);
@@ -124,8 +124,8 @@ fn what_is_no_tls_ends_the_connection_and_is_counted() {
     let mut c = protected(&running, &running.config);
     let at = c.passive();
     let mut data = connect(at);
-    assert_eq!(c.say("LIST"), 150);
+    assert_eq!(c.code_of("LIST"), 150);
     data.write_all(b"this is no ClientHello").expect("sent");
     assert_eq!(c.reply().code, 425);
-    assert_eq!(c.say("NOOP"), 200);
+    assert_eq!(c.code_of("NOOP"), 200);
 }

@@ -44,10 +44,10 @@ fn files_of_all_sizes_come_back() {
         assert!(c.get("file") == data, "{len}");
     }
     assert_eq!(c.names(), ["file"]);
-    assert_eq!(c.say("SIZE ."), 550);
-    assert_eq!(c.say("RETR none"), 550);
-    assert_eq!(c.say("STOR none/x"), 550);
-    assert_eq!(c.say("STOR ."), 550);
+    assert_eq!(c.code_of("SIZE ."), 550);
+    assert_eq!(c.code_of("RETR none"), 550);
+    assert_eq!(c.code_of("STOR none/x"), 550);
+    assert_eq!(c.code_of("STOR ."), 550);
 }
 
 #[test]
@@ -56,19 +56,19 @@ fn transfers_are_resumed() {
     let mut c = running.signed_in();
     let data = bytes(300_000);
     c.put("file", &data[..100_000]);
-    assert_eq!(c.say("REST 100000"), 350);
+    assert_eq!(c.code_of("REST 100000"), 350);
     assert_eq!(c.store(&stor("file"), &data[100_000..200_000]), 226);
     assert_eq!(c.store(&Request::Text(Verb::Appe, b"file"), &data[200_000..]), 226);
     assert!(c.get("file") == data);
-    assert_eq!(c.say("REST 299999"), 350);
+    assert_eq!(c.code_of("REST 299999"), 350);
     assert_eq!(c.get("file"), data[299_999..]);
     assert_eq!(c.get("file").len(), data.len(), "a REST holds for one transfer");
-    assert_eq!(c.say("REST 300001"), 350);
-    assert_eq!(c.say("RETR file"), 554);
-    assert_eq!(c.say("REST 1"), 350);
-    assert_eq!(c.say("STOR none"), 550);
-    assert_eq!(c.say("REST 1"), 350);
-    assert_eq!(c.say("APPE file"), 450);
+    assert_eq!(c.code_of("REST 300001"), 350);
+    assert_eq!(c.code_of("RETR file"), 554);
+    assert_eq!(c.code_of("REST 1"), 350);
+    assert_eq!(c.code_of("STOR none"), 550);
+    assert_eq!(c.code_of("REST 1"), 350);
+    assert_eq!(c.code_of("APPE file"), 450);
     assert_eq!(c.store(&Request::Text(Verb::Appe, b"new"), b"n"), 226);
 }
 
@@ -119,7 +119,7 @@ fn urgent_data_ends_a_transfer_that_stands_still() {
     socket.send_out_of_band(b"\xff\xf4\xff").expect("urgent");
     c.send(b"\xf2ABOR\r\n");
     assert_eq!((c.reply().code, c.reply().code), (426, 226));
-    assert_eq!(c.say("NOOP"), 200);
+    assert_eq!(c.code_of("NOOP"), 200);
 }
 
 #[test]
@@ -128,9 +128,9 @@ fn questions_are_answered_while_data_flows_and_commands_after_it() {
     let mut c = running.signed_in();
     let mut data = c.begin(&stor("file"));
     data.write_all(&bytes(1000)).expect("taken");
-    assert_eq!(c.say("STAT"), 213);
+    assert_eq!(c.code_of("STAT"), 213);
     c.send(b"NOOP\r\nSIZE file\r\n");
-    assert_eq!(c.say("STAT"), 213);
+    assert_eq!(c.code_of("STAT"), 213);
     data.finish();
     assert_eq!(c.reply().code, 226);
     assert_eq!(c.reply().code, 200);
@@ -147,16 +147,16 @@ fn questions_are_answered_while_data_flows_and_commands_after_it() {
 fn text_has_its_own_ends_of_lines() {
     let running = Running::with(Settings::default());
     let mut c = running.signed_in();
-    assert_eq!(c.say("TYPE A"), 200);
+    assert_eq!(c.code_of("TYPE A"), 200);
     c.put("text", b"one\r\ntwo\r\n\rthree");
     assert_eq!(c.text("SIZE text"), "16");
     assert_eq!(c.get("text"), b"one\r\ntwo\r\n\rthree");
-    assert_eq!(c.say("REST 1"), 501);
+    assert_eq!(c.code_of("REST 1"), 501);
     let lines = b"a line\r\n".repeat(100_000);
     c.put("long", &lines);
     assert_eq!(c.text("SIZE long"), lines.len().to_string());
     assert!(c.get("long") == lines);
-    assert_eq!(c.say("TYPE I"), 200);
+    assert_eq!(c.code_of("TYPE I"), 200);
     assert_eq!(c.get("text"), b"one\ntwo\n\rthree");
     assert_eq!(c.text("SIZE long"), (lines.len() - 100_000).to_string());
 }
@@ -173,7 +173,7 @@ fn the_client_may_wait_instead() {
         let SocketAddr::V4(v4) = at else { panic!("not of version 4") };
         let request = if extended { Request::Eprt(at) } else { Request::Port(v4) };
         assert_eq!(c.request(&request).code, 200);
-        assert_eq!(c.say("RETR file"), 150);
+        assert_eq!(c.code_of("RETR file"), 150);
         let (mut data, _) = listener.accept().expect("a call");
         let mut all = Vec::new();
         data.read_to_end(&mut all).expect("data");
@@ -184,10 +184,10 @@ fn the_client_may_wait_instead() {
     assert_eq!(reply.code, 227);
     let at = addr::pasv_reply(&reply.lines[0]).expect("an address");
     let data = connect(SocketAddr::V4(at));
-    assert_eq!(c.say("RETR file"), 150);
+    assert_eq!(c.code_of("RETR file"), 150);
     assert_eq!(crate::client::Stream::Plain(data).all(), b"data");
     assert_eq!(c.reply().code, 226);
-    assert_eq!(c.say("RETR file"), 425, "one connection for each transfer");
+    assert_eq!(c.code_of("RETR file"), 425, "one connection for each transfer");
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn where_there_is_no_room_the_old_file_stays() {
         let request = match begin {
             "APPE" => Request::Text(Verb::Appe, b"old"),
             _ => {
-                assert_eq!(c.say("REST 6"), 350);
+                assert_eq!(c.code_of("REST 6"), 350);
                 stor("old")
             }
         };

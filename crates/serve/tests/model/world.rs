@@ -145,7 +145,7 @@ impl World {
         let running = ftp::Running::over(parts.scene(Service::Ftp), Default::default());
         let mut ftp = running.client();
         ftp.sign_in("alice", "secret");
-        assert_eq!(ftp.say("TYPE I"), 200);
+        assert_eq!(ftp.code_of("TYPE I"), 200);
         let (web, nfs) = (stand.client(), Nfs::connect(rpc.local_addr()));
         let sftp = Sftp::over(parts.scene(Service::Sftp));
         let SharedState { shares, locks, .. } = parts;
@@ -266,15 +266,15 @@ impl World {
     }
 
     fn ftp(&mut self, what: &What) -> bool {
-        let mut say = |line: String| (200..300).contains(&self.ftp.say(&line));
+        let mut say = |line: String| (200..300).contains(&self.ftp.code_of(&line));
         match what {
             What::Put(at, data) => self.ftp_put(&at.text(), data.as_bytes()),
             What::Mkdir(at) => say(format!("MKD {}", at.text())),
             What::Remove(at) => say(format!("DELE {}", at.text())),
             What::Rmdir(at) => say(format!("RMD {}", at.text())),
             What::Rename { from, to, .. } => {
-                let begun = self.ftp.say(&format!("RNFR {}", from.text())) == 350;
-                begun && self.ftp.say(&format!("RNTO {}", to.text())) == 250
+                let begun = self.ftp.code_of(&format!("RNFR {}", from.text())) == 350;
+                begun && self.ftp.code_of(&format!("RNTO {}", to.text())) == 250
             }
             other => panic!("not over FTP: {other:?}"),
         }

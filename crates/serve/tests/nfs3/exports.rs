@@ -121,7 +121,7 @@ fn squashed_users_act_as_the_anonymous_one() {
 }
 
 #[test]
-fn an_ordinary_port_is_refused_where_a_share_says_so() {
+fn an_unprivileged_port_is_refused_where_a_share_requires_it() {
     let server = Server::fresh();
     let (mut client, root) = server.client();
     server.set_rules("*(rw,secure)");

@@ -48,7 +48,7 @@ fn a_waiting_client_is_called() {
     assert_eq!(two.lock_waiting(&file, 0, 0), Nlm4Stat::BLOCKED, "asked again");
     assert_eq!(server.nlm.blocked(), 1);
     assert_eq!(one.unlock(&file, 5, 10), Nlm4Stat::GRANTED);
-    let heard = services.hear();
+    let heard = services.receive();
     assert_eq!((heard.prog, heard.proc), (NLM_PROGRAM, Proc::GRANTED.0));
     let call: TestArgs<'_> = heard.decode();
     assert!(call.exclusive);
@@ -65,7 +65,7 @@ fn a_client_that_no_longer_wants_it_loses_it() {
     let file = world.file("f", 0o644);
     *services.answer.lock().unwrap() = Nlm4Stat::DENIED;
     hand_over(&file, &mut one, &mut two);
-    services.hear();
+    services.receive();
     nothing_waits(&server);
     nothing_is_locked(&server);
 }
@@ -76,7 +76,7 @@ fn a_client_without_a_reply_is_called_again() {
     let file = world.file("f", 0o644);
     services.deaf.store(2, Ordering::SeqCst);
     hand_over(&file, &mut one, &mut two);
-    let calls = [services.hear(), services.hear(), services.hear()];
+    let calls = [services.receive(), services.receive(), services.receive()];
     assert!(calls.iter().all(|call| *call == calls[0]), "the same each time");
     nothing_waits(&server);
     assert_eq!(one.lock(&file, 0, 0), Nlm4Stat::DENIED);
@@ -90,8 +90,8 @@ fn a_client_that_may_have_been_notified_retains_it() {
     *services.answer.lock().unwrap() = Nlm4Stat::DENIED;
     hand_over(&file, &mut one, &mut two);
     // It took the lock at the first call, and waits no more at the second.
-    services.hear();
-    services.hear();
+    services.receive();
+    services.receive();
     assert_eq!(one.lock(&file, 0, 0), Nlm4Stat::DENIED);
     // If it did not, it cancels.
     assert_eq!(two.cancel(&file, 0, 0), Nlm4Stat::GRANTED);
@@ -118,7 +118,7 @@ fn a_repeated_request_ends_the_callbacks() {
     let file = world.file("f", 0o644);
     services.deaf.store(usize::MAX, Ordering::SeqCst);
     hand_over(&file, &mut one, &mut two);
-    services.hear();
+    services.receive();
     assert_eq!(two.lock_waiting(&file, 0, 0), Nlm4Stat::GRANTED);
     assert_eq!(server.nlm.blocked(), 0);
     assert_eq!(one.lock(&file, 0, 0), Nlm4Stat::DENIED);
@@ -138,7 +138,7 @@ fn waiting_is_cancelled() {
     // Cancelled when it was granted already, and the client does not know yet.
     services.deaf.store(usize::MAX, Ordering::SeqCst);
     hand_over(&file, &mut one, &mut two);
-    services.hear();
+    services.receive();
     assert_eq!(two.cancel(&file, 0, 0), Nlm4Stat::GRANTED);
     assert_eq!(server.locks.counts().locks, 0);
     assert_eq!(server.nlm.blocked(), 0);
@@ -161,13 +161,13 @@ fn messages_are_answered_by_calls() {
     let file = world.file("f", 0o644);
     let alock = one.alock(&file, 0, 0);
     one.call(Proc::LOCK_MSG, &args(alock)).results::<()>();
-    let heard = services.hear();
+    let heard = services.receive();
     assert_eq!(heard.proc, Proc::LOCK_RES.0);
     assert_eq!(heard.decode::<Nlm4Res<'_>>(), Nlm4Res { cookie: COOKIE, stat: Nlm4Stat::GRANTED });
     assert_eq!(server.locks.counts().locks, 1);
     let args = UnlockArgs { cookie: COOKIE, alock: one.alock(&file, 0, 0) };
     one.call(Proc::UNLOCK_MSG, &args).results::<()>();
-    assert_eq!(services.hear().proc, Proc::UNLOCK_RES.0);
+    assert_eq!(services.receive().proc, Proc::UNLOCK_RES.0);
     assert_eq!(server.locks.counts().locks, 0);
 }
 
@@ -177,7 +177,7 @@ fn granted_may_be_answered_by_a_call() {
     let file = world.file("f", 0o644);
     services.deaf.store(usize::MAX, Ordering::SeqCst);
     hand_over(&file, &mut one, &mut two);
-    let heard = services.hear();
+    let heard = services.receive();
     let cookie = heard.decode::<TestArgs<'_>>().cookie;
     two.call(Proc::GRANTED_RES, &Nlm4Res { cookie, stat: Nlm4Stat::GRANTED }).results::<()>();
     assert_eq!(server.nlm.blocked(), 0);
@@ -202,7 +202,7 @@ fn an_address_that_does_not_answer_holds_up_itself_only() {
         elsewhere.call(Proc::TEST_MSG, &args).results::<()>();
     }
     hand_over(&file, &mut one, &mut two);
-    services.hear();
+    services.receive();
     let calls = std::iter::from_fn(|| silent.accept().ok()).count();
     assert!(calls < 32, "{calls} calls are under way");
 }

@@ -66,7 +66,7 @@ impl Services {
     }
 
     /// The next call to its lock manager or status monitor.
-    pub fn hear(&self) -> ReceivedCall {
+    pub fn receive(&self) -> ReceivedCall {
         self.heard.lock().unwrap().recv_timeout(PATIENCE).expect("a call")
     }
 }

@@ -58,7 +58,7 @@ fn a_panic_in_a_message_is_its_answer() {
         for expected in [Nlm4Stat::FAILED, Nlm4Stat::GRANTED] {
             let alock = host.alock(&file, 0, 1);
             host.call(Proc::LOCK_MSG, &args(alock)).results::<()>();
-            let heard = services.hear();
+            let heard = services.receive();
             assert_eq!(heard.proc, Proc::LOCK_RES.0);
             let res: Nlm4Res<'_> = heard.decode();
             assert_eq!((res.cookie, res.stat), (COOKIE, expected), "pooled: {blocks}");
@@ -164,7 +164,7 @@ fn a_panic_in_a_grant_fails_neither_the_unlock_nor_other_grants() {
     server.locks.lock_or_wait(key, &other, range, Kind::Write, woken).expect("it waits");
     assert_eq!(two.lock_waiting(&file, 5, 1), Nlm4Stat::BLOCKED);
     assert_eq!(one.unlock(&file, 0, 10), Nlm4Stat::GRANTED);
-    let heard = services.hear();
+    let heard = services.receive();
     assert_eq!(heard.proc, Proc::GRANTED.0);
     assert_eq!(heard.decode::<TestArgs<'_>>().alock, two.alock(&file, 5, 1));
     wait_for("it is acknowledged", || (server.nlm.blocked() == 0).then_some(()));

@@ -85,7 +85,7 @@ fn after_a_restart_only_recorded_hosts_reclaim() {
     assert_eq!(state, before + 2);
     // By the address that it knows, and by our name.
     for name in ["127.0.0.1", "server.example"] {
-        let heard = services.hear();
+        let heard = services.receive();
         assert_eq!((heard.prog, heard.proc), (nsm::NSM_PROGRAM, nsm::Proc::NOTIFY.0));
         let notification: nsm::NotifyArgs<'_> = heard.decode();
         assert_eq!(notification, nsm::NotifyArgs { mon_name: nsm::SmName(name.as_bytes()), state });
@@ -116,7 +116,7 @@ fn a_restart_is_notified_from_the_address_of_the_service() {
     let ours = IpAddr::from([127, 0, 0, 7]);
     world.address = Some(ours);
     let _server = Server::start(&world);
-    let heard = services.hear();
+    let heard = services.receive();
     let args: nsm::NotifyArgs<'_> = heard.decode();
     assert_eq!(args.mon_name, nsm::SmName(b"127.0.0.7"));
     assert_eq!(heard.from, Some(ours));

@@ -30,7 +30,7 @@ fn ftp_has_a_delay_where_it_was_planted() {
     let bench = Bench::of(&fs, &running.scene.files.engine, &running.scene.runtimes);
 
     bench.delay_inline("lookup");
-    assert_eq!(client.say("SIZE f"), 213);
+    assert_eq!(client.code_of("SIZE f"), 213);
     bench.assert_in(Phase::Inline, "size");
 
     // What comes with it is answered behind it.
@@ -42,16 +42,16 @@ fn ftp_has_a_delay_where_it_was_planted() {
 
     bench.block(true);
     bench.delay_elsewhere("lookup");
-    assert_eq!(client.say("SIZE f"), 213);
+    assert_eq!(client.code_of("SIZE f"), 213);
     bench.assert_in(Phase::Pool, "size");
-    bench.delay_pool(|| assert_eq!(client.say("SIZE f"), 213));
+    bench.delay_pool(|| assert_eq!(client.code_of("SIZE f"), 213));
     bench.assert_in(Phase::PoolWait, "size");
 
     bench.fs.flushes.store(true, SeqCst);
     for (blocks, name) in [(true, "d"), (false, "e")] {
         bench.block(blocks);
         bench.delay_elsewhere("flush");
-        assert_eq!(client.say(&format!("MKD {name}")), 257);
+        assert_eq!(client.code_of(&format!("MKD {name}")), 257);
         bench.assert_in(Phase::Flush, "mkd");
     }
 

@@ -272,7 +272,7 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn what_comes_in_pieces_and_ends_anywhere_is_as_the_model_says() {
+fn what_comes_in_pieces_and_ends_anywhere_is_as_in_the_model() {
     let (runs, first) =
         (setting("PLIMSOLL_PIECES_RUNS", RUNS), setting("PLIMSOLL_PIECES_SEED", SEED));
     for (name, start) in PROTOCOLS {

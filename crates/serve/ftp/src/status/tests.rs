@@ -6,7 +6,7 @@ use wire::ftp::Malformed;
 use crate::answer::Answer;
 
 #[test]
-fn codes_say_whether_to_try_again() {
+fn codes_show_whether_to_try_again() {
     for (status, code) in [
         (Status::NotFound, 550),
         (Status::ReadOnly, 550),

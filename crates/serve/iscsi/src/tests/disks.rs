@@ -131,7 +131,7 @@ fn what_is_unmapped_is_given_back() {
 }
 
 #[test]
-fn a_file_system_that_is_read_only_says_so() {
+fn a_read_only_file_system_is_reported() {
     let folder = match Folder::mounted("read-only", "4m") {
         Ok(folder) => folder,
         Err(why) => return println!("SKIP iscsi/read-only: {why}"),

@@ -119,7 +119,7 @@ fn numbers_outside_of_the_window_are_met_with_silence() {
 }
 
 #[test]
-fn a_unit_that_is_not_there_says_so() {
+fn a_missing_unit_is_reported() {
     let bench = Bench::new(2, SignIn::default());
     let mut client = ready(&bench, |_| {});
     let answer = client.run(9, read(0, 1), false, BLOCK as u32, &[]);

@@ -35,11 +35,11 @@ pub struct Ftp {
 impl Ftp {
     pub fn new(mut client: ftp::Client, share: &'static str) -> Self {
         client.sign_in("alice", "secret");
-        assert_eq!(client.say("TYPE I"), 200);
+        assert_eq!(client.code_of("TYPE I"), 200);
         Self { client, share }
     }
 
-    fn say(&mut self, verb: Verb, path: &[Vec<u8>]) -> u16 {
+    fn code_of(&mut self, verb: Verb, path: &[Vec<u8>]) -> u16 {
         self.client.request(&Ftp959::Text(verb, &joined(self.share, path))).code
     }
 }
@@ -69,12 +69,12 @@ impl super::Client for Ftp {
 
     fn open(&mut self, path: &Path) -> Opened {
         let to = ftp::connect(self.client.passive());
-        if self.say(Verb::Retr, path) == 150 {
+        if self.code_of(Verb::Retr, path) == 150 {
             let data = ftp::Stream::Plain(to).all();
             assert_eq!(self.client.reply().code, 226);
             return Opened::Data(data);
         }
-        match self.say(Verb::Cwd, path) {
+        match self.code_of(Verb::Cwd, path) {
             250 => Opened::Directory,
             550 => Opened::Nothing,
             other => panic!("{other}"),
@@ -82,11 +82,11 @@ impl super::Client for Ftp {
     }
 
     fn rename(&mut self, from: &Path, to: &Path) -> bool {
-        self.say(Verb::Rnfr, from) == 350 && self.say(Verb::Rnto, to) == 250
+        self.code_of(Verb::Rnfr, from) == 350 && self.code_of(Verb::Rnto, to) == 250
     }
 
     fn remove(&mut self, path: &Path, is_dir: bool) -> bool {
-        self.say(if is_dir { Verb::Rmd } else { Verb::Dele }, path) == 250
+        self.code_of(if is_dir { Verb::Rmd } else { Verb::Dele }, path) == 250
     }
 }
 

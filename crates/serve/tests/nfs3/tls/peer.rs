@@ -26,7 +26,7 @@ pub fn probe(xid: u32) -> Vec<u8> {
 }
 
 /// Whether a reply offers STARTTLS.
-pub fn says_starttls(reply: &Reply) -> bool {
+pub fn offers_starttls(reply: &Reply) -> bool {
     let (body, rest) = reply.open();
     assert!(rest.rest().is_empty(), "NULL has no results");
     match body {
@@ -43,7 +43,7 @@ pub fn probed(addr: SocketAddr) -> Client {
     client.send(&probe(77));
     let reply = client.receive();
     assert_eq!(reply.xid, 77);
-    assert!(says_starttls(&reply));
+    assert!(offers_starttls(&reply));
     client
 }
 

@@ -6,7 +6,7 @@ use wire::nfs3::*;
 use wire::rpc::{AUTH_TLS, Auth, AuthStat, Denied, ReplyBody};
 
 use super::certificates::{Authority, Shown};
-use super::peer::{PROBE, Secured, call, probe, probed, says_starttls};
+use super::peer::{PROBE, Secured, call, offers_starttls, probe, probed};
 use super::{World, counted};
 use crate::client::{Client, record};
 use crate::procedures::{create, getattr};
@@ -60,15 +60,15 @@ fn auth_tls_on_anything_but_a_bare_null_is_refused() {
     // The connection continues unencrypted, and a valid probe is still accepted.
     assert!(getattr(&mut client, &root).is_ok());
     client.send(&probe(9));
-    assert!(says_starttls(&client.receive()));
+    assert!(offers_starttls(&client.receive()));
 }
 
 #[test]
-fn a_server_without_tls_does_not_say_that_it_has_it() {
+fn a_server_without_tls_does_not_announce_it() {
     let server = Server::fresh();
     let (mut client, root) = server.client();
     client.send(&probe(9));
-    assert!(!says_starttls(&client.receive()));
+    assert!(!offers_starttls(&client.receive()));
     assert!(getattr(&mut client, &root).is_ok());
 }
 
@@ -92,7 +92,7 @@ fn a_connection_that_was_used_unencrypted_may_switch_to_tls() {
     assert_eq!(client.receive().xid, first);
     let reply = client.receive();
     assert_eq!(reply.xid, last);
-    assert!(says_starttls(&reply));
+    assert!(offers_starttls(&reply));
     let config = world.authority.client(&Shown::Nothing);
     let mut client = Secured::over(client, config).expect("a session");
     assert!(getattr(&mut client, &root).is_ok());
@@ -117,7 +117,7 @@ fn a_probe_while_a_call_is_in_progress_is_refused() {
     script.open_gate();
     assert_eq!(client.receive().xid, slow_xid);
     client.send(&probe(10));
-    assert!(says_starttls(&client.receive()));
+    assert!(offers_starttls(&client.receive()));
     assert_eq!(server.service().budgets().tls_failures.load(Relaxed), 0);
 }
 

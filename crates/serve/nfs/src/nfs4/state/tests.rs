@@ -486,7 +486,7 @@ fn grace_admits_each_recorded_client_once_and_ends_with_the_last() {
 }
 
 #[test]
-fn grace_ends_with_its_time_and_a_client_must_still_say_that_it_is_done() {
+fn grace_ends_with_its_time_and_a_client_must_still_report_completion() {
     let state = state_after(vec![known_as(true, b"gone", 0)]);
     let (client, _) = state.exchange_id(b"new", [1; 8], false, 0, 0).unwrap();
     state.end_grace_if_due(LEASE - 1);

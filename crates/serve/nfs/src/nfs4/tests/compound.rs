@@ -59,7 +59,7 @@ fn too_many_operations_are_refused() {
 }
 
 #[test]
-fn sessions_say_where_operations_may_stand() {
+fn sessions_determine_where_operations_may_stand() {
     let world = World::new(&["a"]);
     let root = ArgOp::Putrootfh(());
     let destroy = ArgOp::DestroyClientid(ClientidArgs4 { clientid: 1 });

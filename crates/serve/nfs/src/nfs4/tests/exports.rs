@@ -110,7 +110,7 @@ fn a_share_that_requires_tls_reports_it_to_clients_without() {
 }
 
 #[test]
-fn a_share_says_with_which_flavours_it_takes_calls() {
+fn a_share_lists_the_flavours_that_it_accepts() {
     const AUTH_NONE: u32 = 0;
     const AUTH_SYS: u32 = 1;
     let mut world = with("*(rw,sec=sys)");

@@ -193,7 +193,7 @@ impl Sim {
         let covers = |(start, len, _): Request| (start..start + len).contains(&at);
         let granted = self.grants.iter().filter_map(|(id, _)| self.world.granted(*id));
         let is_granted = granted.filter(|(whose, _)| *whose == n).any(|(_, what)| covers(what));
-        is_granted || self.processes[n].unheard().is_some_and(covers)
+        is_granted || self.processes[n].unconfirmed().is_some_and(covers)
     }
 
     /// All let go, and nothing is left.

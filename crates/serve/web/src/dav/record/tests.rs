@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_record_says_what_the_lock_was() {
+fn a_record_holds_what_the_lock_was() {
     let lock = Lock {
         token: "opaquelocktoken:1".into(),
         root: b"/share/a\xff".to_vec(),

@@ -110,7 +110,7 @@ fn a_client_that_has_its_part_does_not_hold_up_another() {
 }
 
 #[test]
-fn what_is_given_back_on_another_thread_is_heard_by_the_core() {
+fn what_is_given_back_on_another_thread_wakes_the_core() {
     let budget = budget(1000);
     let held = budget.hold(1000);
     let mut waiter = Waiter::new(&budget, Need::bytes(1000));

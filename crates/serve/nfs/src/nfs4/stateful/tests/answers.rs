@@ -74,7 +74,7 @@ fn an_owners_own_deny_mode_binds_its_next_open_too() {
 }
 
 #[test]
-fn a_special_file_cannot_be_opened_and_each_version_says_so_in_its_way() {
+fn a_special_file_cannot_be_opened_and_each_version_has_its_error() {
     let world = World::new(Vec::new());
     let create = ArgOp::Create(CreateArgs4 {
         objtype: Createtype4::Other(Ftype4::FIFO),

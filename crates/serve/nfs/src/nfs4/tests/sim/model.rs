@@ -139,7 +139,7 @@ impl Model {
     /// Looks at a request that was done and at its reply.
     pub fn observe(&mut self, seen: &Observation<'_>) -> Verdict {
         self.deaths(seen)?;
-        self.hear(seen);
+        self.note_contact(seen);
         let known = self.clients.contains_key(&seen.request.clientid);
         let first = self.replies.get(&seen.request.number);
         let same = first.map(|first| first == seen.bytes);
@@ -231,7 +231,7 @@ impl Model {
         Ok(())
     }
 
-    fn hear(&mut self, seen: &Observation<'_>) {
+    fn note_contact(&mut self, seen: &Observation<'_>) {
         let Some(client) = self.clients.get_mut(&seen.request.clientid) else { return };
         client.heard.1 = seen.now;
         let renews = match seen.request.what {

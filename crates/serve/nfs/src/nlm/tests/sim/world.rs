@@ -63,8 +63,8 @@ impl Process {
         (start..start + len).all(|at| self.held[at as usize].is_none())
     }
 
-    /// What it may have been granted without having heard it.
-    pub fn unheard(&self) -> Option<Request> {
+    /// What it may have been granted without a reply.
+    pub fn unconfirmed(&self) -> Option<Request> {
         self.unsure.or(self.waiting.filter(|_| self.lost))
     }
 
