@@ -91,9 +91,9 @@ fn is_of_operations(statistic: &Statistic) -> bool {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub struct Kept(Mutex<Vec<Dataset>>);
+pub struct DatasetTable(Mutex<Vec<Dataset>>);
 
-impl Kept {
+impl DatasetTable {
     fn all(&self) -> MutexGuard<'_, Vec<Dataset>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

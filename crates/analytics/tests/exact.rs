@@ -225,7 +225,7 @@ fn more_files_and_clients_than_rows_is_not_exact() {
 }
 
 #[test]
-fn an_answer_with_collection_off_says_that_its_rows_lack_something() {
+fn an_answer_with_collection_off_marks_its_rows_as_incomplete() {
     let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 20 });
     let engine = Engine::new(hub.clone(), Arc::new(HubResolver(hub.clone())), None);
     let start = wall_ns() / NS_PER_S + 10;

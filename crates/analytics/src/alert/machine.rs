@@ -52,7 +52,7 @@ struct Run {
 pub struct Machine {
     run: Option<Run>,
     /// Fired and not cleared: time of the last message.
-    told: Option<u64>,
+    notified: Option<u64>,
     /// When it fired, if it has not cleared.
     fired: Option<u64>,
 }
@@ -88,20 +88,20 @@ impl Machine {
         };
         self.run = Some(run);
         let lasted = run.last - run.first + 1;
-        match (self.told, met) {
+        match (self.notified, met) {
             (None, true) if lasted >= timing.lasting => {
-                (self.fired, self.told) = (Some(second), Some(second));
+                (self.fired, self.notified) = (Some(second), Some(second));
                 Some(Happening::Fired)
             }
-            (Some(told), true) if open && timing.repeat > 0 => {
-                let due = second.saturating_sub(told) >= timing.repeat;
+            (Some(notified), true) if open && timing.repeat > 0 => {
+                let due = second.saturating_sub(notified) >= timing.repeat;
                 due.then(|| {
-                    self.told = Some(second);
+                    self.notified = Some(second);
                     Happening::Again
                 })
             }
             (Some(_), false) if lasted >= timing.clear => {
-                (self.fired, self.told) = (None, None);
+                (self.fired, self.notified) = (None, None);
                 Some(Happening::Cleared)
             }
             _ => None,

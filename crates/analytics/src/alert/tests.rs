@@ -69,7 +69,7 @@ fn what_lasts_is_repeated_as_often_as_wanted() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_begins_anew() {
+fn a_clock_that_was_set_back_starts_again() {
     let mut machine = Machine::default();
     let mut at = |second| machine.step(TIMING, Reading { second, met: Some(true), open: true });
     assert_eq!(
@@ -79,7 +79,7 @@ fn a_clock_that_was_set_back_begins_anew() {
 }
 
 #[test]
-fn it_tells_since_when() {
+fn it_reports_since_when() {
     let mut machine = Machine::default();
     for second in 100..102 {
         machine.step(TIMING, Reading { second, met: Some(true), open: true });
@@ -141,7 +141,7 @@ fn an_alert_reads_as_a_sentence() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_at_its_property() {
+fn an_invalid_rule_is_refused_at_its_property() {
     let with = |name: &'static str, value: Value| {
         let mut set = reads();
         set.retain(|(known, _)| *known != name);

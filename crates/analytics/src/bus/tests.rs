@@ -7,7 +7,7 @@ fn frame(time: u64) -> Arc<Frame> {
 }
 
 #[test]
-fn a_slow_subscriber_loses_the_oldest_and_is_told() {
+fn a_slow_subscriber_loses_the_oldest_and_is_notified() {
     let bus = Bus::default();
     let (mut slow, mut quick) = (bus.subscribe().expect("room"), bus.subscribe().expect("room"));
     let extra = 7;

@@ -9,7 +9,7 @@ fn stat(n: usize) -> StatId {
 }
 
 #[test]
-fn only_what_is_not_kept_anyway_and_what_can_be() {
+fn only_valid_statistics_that_are_not_always_recorded() {
     let why = |id: &str| check(&id.parse().expect("an id")).map_err(|e| e.to_string());
     assert_eq!(why("nfs3.ops[op=read][share=tank][file]"), Ok(()));
     assert_eq!(why("nfs.bytes[client=10.0.0.7][share=tank]"), Ok(()));
@@ -23,8 +23,8 @@ fn only_what_is_not_kept_anyway_and_what_can_be() {
 }
 
 #[test]
-fn they_end_by_themselves_and_go_on_when_asked_again() {
-    let kept = Kept::default();
+fn they_expire_and_are_extended_when_requested_again() {
+    let kept = DatasetTable::default();
     let first = kept.keep(&stat(1), "anna", NOW, 60).expect("kept");
     assert_eq!((first.name.as_str(), first.since, first.until), ("d1", NOW, NOW + 60));
     assert_eq!(kept.at(NOW + 59), [stat(1)]);
@@ -41,7 +41,7 @@ fn they_end_by_themselves_and_go_on_when_asked_again() {
 
 #[test]
 fn they_are_few_and_what_has_ended_makes_room() {
-    let kept = Kept::default();
+    let kept = DatasetTable::default();
     for n in 0..KEPT_DATASETS_MAX {
         kept.keep(&stat(n), "anna", NOW, 60 + n as u64).expect("room");
     }
@@ -53,12 +53,12 @@ fn they_are_few_and_what_has_ended_makes_room() {
 }
 
 #[test]
-fn what_was_written_down_goes_on() {
-    let kept = Kept::default();
+fn recorded_datasets_continue_after_a_restart() {
+    let kept = DatasetTable::default();
     kept.keep(&stat(1), "alert reads", NOW, 60).expect("kept");
     kept.keep(&stat(2), "anna", NOW, 90).expect("kept");
     let text = kept.to_text();
-    let again = Kept::default();
+    let again = DatasetTable::default();
     again.take_text(&text).expect("ours");
     assert_eq!(again.list(), kept.list());
     assert_eq!(inspect(&text).expect("ours")["datasets"][0]["by"], "alert reads");

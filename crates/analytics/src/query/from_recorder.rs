@@ -117,7 +117,7 @@ pub(super) struct Plan<'a> {
 }
 
 /// What a scan has found.
-pub(super) struct Found {
+pub(super) struct ScanResult {
     pub bins: Bins<Key>,
     /// Everything from this second on is in it.
     pub since: u64,
@@ -195,7 +195,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Adds up the records of `grid`, of which seconds before `closed` are complete.
-    pub fn scan(&self, hub: &Hub, grid: Grid, closed: u64) -> Found {
+    pub fn scan(&self, hub: &Hub, grid: Grid, closed: u64) -> ScanResult {
         let since = |ns: u64| ns.div_ceil(NS_PER_S);
         let from = grid.from.max(grid.to.saturating_sub(RECORDER_SPAN_MAX_S));
         let from = from.max(since(hub.recorded().since_ns)).min(grid.to);
@@ -231,7 +231,7 @@ impl<'a> Plan<'a> {
             }
         });
         let since = from.max(since(after.since_ns));
-        let mut found = Found { bins: Bins::new(grid), since, complete, paused: false };
+        let mut found = ScanResult { bins: Bins::new(grid), since, complete, paused: false };
         self.fold(hub, &seconds, to, &mut found);
         found.complete &= !seconds.folded && !found.bins.folded;
         found
@@ -265,7 +265,7 @@ impl<'a> Plan<'a> {
     }
 
     /// From seconds to the steps of the answer, leaving out what is not complete.
-    fn fold(&self, hub: &Hub, seconds: &Bins<u64>, to: u64, found: &mut Found) {
+    fn fold(&self, hub: &Hub, seconds: &Bins<u64>, to: u64, found: &mut ScanResult) {
         let (from, bins) = (seconds.grid.from, &mut found.bins);
         let mut kept = vec![None; seconds.grid.len()];
         for second in found.since..to {

@@ -15,7 +15,7 @@ use probe::schema::{Statistic, schema};
 use probe::stat::{StatError, StatId};
 
 use crate::bus::{Bus, Ticks};
-use crate::kept::Kept;
+use crate::kept::DatasetTable;
 use crate::model::{Frame, Key};
 use crate::names::{Dimension, Names, Resolver};
 use crate::store::{Fidelity, Part, Store, StoreError};
@@ -102,7 +102,7 @@ pub struct Engine {
     hub: Arc<Hub>,
     names: Arc<Names>,
     store: Option<Store>,
-    kept: Kept,
+    kept: DatasetTable,
     recent: Mutex<VecDeque<Arc<Frame>>>,
     bus: Bus,
     problem: Mutex<Option<String>>,
@@ -115,7 +115,7 @@ impl Engine {
             names: Arc::new(Names::new(hub.clone(), resolver)),
             hub,
             store,
-            kept: Kept::default(),
+            kept: DatasetTable::default(),
             recent: Mutex::default(),
             bus: Bus::default(),
             problem: Mutex::default(),
@@ -138,7 +138,7 @@ impl Engine {
     }
 
     /// The recorded datasets.
-    pub fn kept(&self) -> &Kept {
+    pub fn kept(&self) -> &DatasetTable {
         &self.kept
     }
 
@@ -342,7 +342,7 @@ impl Engine {
         let newest = self.recent().back().map_or(0, |f| f.time + 1);
         let closed = self.hub.closed().min(newest.max(wall_ns() / NS_PER_S));
         let found = plan.scan(&self.hub, grid, closed);
-        let told = found.bins.folded;
+        let folded = found.bins.folded;
         let mut data = self.answer(stat, statistic, found.bins, top, Source::Recorder);
         data.exact &= found.complete;
         let mut notes = Vec::new();
@@ -357,7 +357,7 @@ impl Engine {
         if found.paused {
             notes.push("collection was switched off for part of this time".to_owned());
         }
-        if !found.complete && !told {
+        if !found.complete && !folded {
             notes.push(FOLDED.to_owned());
         }
         data.note = joined(notes.into_iter().chain(data.note));

@@ -225,7 +225,7 @@ pub enum Part {
 }
 
 /// Which part of the table of a statistic with its two dimensions is needed.
-pub type Want<'a> = &'a dyn Fn(&str, [&str; 2]) -> Part;
+pub type PartSelector<'a> = &'a dyn Fn(&str, [&str; 2]) -> Part;
 
 /// Needs everything.
 pub fn everything(_: &str, _: [&str; 2]) -> Part {
@@ -278,7 +278,12 @@ impl Decoder {
         name.ok_or(Damage { what: "number of a name", at })
     }
 
-    fn head(&mut self, numbers: [u64; 3], at: usize, want: Want<'_>) -> Result<Head, Damage> {
+    fn head(
+        &mut self,
+        numbers: [u64; 3],
+        at: usize,
+        want: PartSelector<'_>,
+    ) -> Result<Head, Damage> {
         if let Some(head) = self.heads.get(&numbers) {
             return Ok(head.clone());
         }
@@ -303,7 +308,12 @@ impl Decoder {
     }
 
     /// The frame in `body`, with the tables that `want` selects.
-    pub(crate) fn body(&mut self, body: &[u8], span: u32, want: Want<'_>) -> Result<Frame, Damage> {
+    pub(crate) fn body(
+        &mut self,
+        body: &[u8],
+        span: u32,
+        want: PartSelector<'_>,
+    ) -> Result<Frame, Damage> {
         let mut reader = Reader::new(body);
         let time = reader.number("time")?;
         let covered = reader.number("seconds covered")?.min(u64::from(u32::MAX)) as u32;

@@ -19,7 +19,7 @@ mod packing;
 mod sealer;
 mod segment;
 
-pub use codec::{Damage, Part, Want, everything};
+pub use codec::{Damage, Part, PartSelector, everything};
 pub use inspect::inspect;
 pub use segment::{Header, SegmentError};
 
@@ -374,7 +374,7 @@ impl Store {
         &self,
         fidelity: Fidelity,
         (from, to): (u64, u64),
-        want: Want<'_>,
+        want: PartSelector<'_>,
         visit: &mut dyn FnMut(Frame),
     ) -> Result<(), StoreError> {
         let paths: Vec<[PathBuf; 3]> = {

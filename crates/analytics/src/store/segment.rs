@@ -12,7 +12,7 @@ use std::path::Path;
 
 use base::limits::{BLOCK_MAX, FRAME_MAX};
 
-use super::codec::{Damage, Decoder, Encoder, Reader, Want, crc32, split};
+use super::codec::{Damage, Decoder, Encoder, PartSelector, Reader, crc32, split};
 use crate::model::Frame;
 
 const MAGIC: &[u8; 8] = b"PLIMSTAT";
@@ -190,7 +190,7 @@ fn pack_times(payload: &[u8]) -> Option<(u64, u64)> {
 pub(crate) fn read(
     path: &Path,
     (from, to): (u64, u64),
-    want: Want<'_>,
+    want: PartSelector<'_>,
     visit: &mut dyn FnMut(Frame),
 ) -> Result<Header, SegmentError> {
     let mut blocks = Blocks::open(path)?;

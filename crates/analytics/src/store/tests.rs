@@ -197,7 +197,7 @@ fn only_what_is_wanted_is_unpacked() {
     let folder = Folder::new();
     let store = Store::open(&folder.0, Retention::default()).expect("open");
     fill(&store, T..T + 3700);
-    let some = |want: Want<'_>| {
+    let some = |want: PartSelector<'_>| {
         let mut frames = Vec::new();
         store.read(Fidelity::Second, (T, T + 3700), want, &mut |f| frames.push(f)).expect("read");
         frames
@@ -230,7 +230,7 @@ fn with_version(path: &Path, version: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_segment_of_another_version_is_set_aside_and_the_seconds_go_on() {
+fn a_segment_of_another_version_is_set_aside_and_the_seconds_continue() {
     for extension in ["live", "seg"] {
         let folder = Folder::new();
         let store = Store::open(&folder.0, Retention::default()).expect("opened");
@@ -254,7 +254,7 @@ fn a_segment_of_another_version_is_set_aside_and_the_seconds_go_on() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_does_not_write_a_finished_segment_anew() {
+fn a_clock_that_was_set_back_does_not_rewrite_a_finished_segment() {
     let folder = Folder::new();
     let store = Store::open(&folder.0, Retention::default()).expect("opened");
     fill(&store, T + 3590..T + 3610);

@@ -68,7 +68,7 @@ fn count(kinds: &[u8], kind: u8) -> usize {
 }
 
 #[test]
-fn names_that_come_and_go_are_numbered_anew_when_there_are_too_many() {
+fn names_that_come_and_go_are_renumbered_when_there_are_too_many() {
     let frames: Vec<_> = (7200..7900).map(|time| frame(time, 60, 20)).collect();
     let [live, sealed] = pack("restart", &frames);
     let restarts = count(&live, kind::RESTART);
@@ -93,7 +93,7 @@ fn a_pack_has_as_many_bytes_as_one_may() {
 }
 
 #[test]
-fn compressing_takes_the_memory_that_is_said() {
+fn compressing_takes_the_documented_memory() {
     let path = std::env::temp_dir().join(format!("plimsoll-packer-{}", std::process::id()));
     let file = File::create(&path).expect("a file");
     let mut packer = Packer::new(file, HEADER, usize::MAX).expect("a packer");
