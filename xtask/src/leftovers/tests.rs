@@ -60,7 +60,7 @@ impl Drop for World {
 }
 
 #[test]
-fn the_name_says_who_made_it() {
+fn the_name_shows_the_process_that_made_it() {
     assert_eq!(creator("plimsoll-test-crash-123-0"), Some(123));
     assert_eq!(creator("plimsoll-test-hostile-depth-20-4767-12"), Some(4767));
     let others = ["plimsoll-test-crash-123", "plimsoll-test-1-2", "plimsoll-test-crash-x-0"];

@@ -6,46 +6,49 @@ use super::Finding;
 use crate::metadata::{list, text};
 
 /// A crate and the crates of the workspace that it may depend on.
-struct Room {
+struct Member {
     name: &'static str,
     may_import: &'static [&'static str],
 }
 
 /// The table. `sim` is for tests: only a development dependency may name it.
-const ROOMS: &[Room] = &[
-    Room { name: "base", may_import: &[] },
-    Room { name: "wire", may_import: &["base"] },
-    Room { name: "probe", may_import: &["base"] },
-    Room { name: "vfs", may_import: &["base", "probe"] },
-    Room { name: "verbs", may_import: &["base"] },
-    Room { name: "engine", may_import: &["base", "wire", "probe", "vfs"] },
-    Room { name: "files", may_import: &["base", "wire", "probe", "vfs", "engine"] },
-    Room { name: "nfs", may_import: &["base", "wire", "probe", "vfs", "engine", "verbs"] },
-    Room { name: "ftp", may_import: &["base", "wire", "probe", "vfs", "engine", "files"] },
-    Room { name: "web", may_import: &["base", "wire", "probe", "vfs", "engine", "files"] },
-    Room { name: "sftp", may_import: &["base", "wire", "probe", "vfs", "engine", "files", "sync"] },
-    Room { name: "iscsi", may_import: &["base", "wire", "probe", "vfs", "engine"] },
-    Room { name: "smb", may_import: &["base", "wire", "probe", "vfs", "engine", "files"] },
-    Room {
+const MEMBERS: &[Member] = &[
+    Member { name: "base", may_import: &[] },
+    Member { name: "wire", may_import: &["base"] },
+    Member { name: "probe", may_import: &["base"] },
+    Member { name: "vfs", may_import: &["base", "probe"] },
+    Member { name: "verbs", may_import: &["base"] },
+    Member { name: "engine", may_import: &["base", "wire", "probe", "vfs"] },
+    Member { name: "files", may_import: &["base", "wire", "probe", "vfs", "engine"] },
+    Member { name: "nfs", may_import: &["base", "wire", "probe", "vfs", "engine", "verbs"] },
+    Member { name: "ftp", may_import: &["base", "wire", "probe", "vfs", "engine", "files"] },
+    Member { name: "web", may_import: &["base", "wire", "probe", "vfs", "engine", "files"] },
+    Member {
+        name: "sftp",
+        may_import: &["base", "wire", "probe", "vfs", "engine", "files", "sync"],
+    },
+    Member { name: "iscsi", may_import: &["base", "wire", "probe", "vfs", "engine"] },
+    Member { name: "smb", may_import: &["base", "wire", "probe", "vfs", "engine", "files"] },
+    Member {
         name: "serve",
         may_import: &[
             "base", "wire", "probe", "vfs", "sync", "verbs", "engine", "files", "nfs", "ftp",
             "web", "sftp", "iscsi", "smb",
         ],
     },
-    Room { name: "host", may_import: &["base", "probe"] },
-    Room { name: "host-fabric", may_import: &["base"] },
-    Room { name: "host-network", may_import: &["base"] },
-    Room { name: "host-pools", may_import: &["base"] },
-    Room { name: "host-hardware", may_import: &["base", "host"] },
-    Room {
+    Member { name: "host", may_import: &["base", "probe"] },
+    Member { name: "host-fabric", may_import: &["base"] },
+    Member { name: "host-network", may_import: &["base"] },
+    Member { name: "host-pools", may_import: &["base"] },
+    Member { name: "host-hardware", may_import: &["base", "host"] },
+    Member {
         name: "host-helper",
         may_import: &["base", "host-hardware", "host-network", "host-pools"],
     },
-    Room { name: "head", may_import: &["base", "host", "host-network"] },
-    Room { name: "analytics", may_import: &["base", "probe"] },
-    Room { name: "control", may_import: &["base", "probe", "vfs", "host", "analytics"] },
-    Room {
+    Member { name: "head", may_import: &["base", "host", "host-network"] },
+    Member { name: "analytics", may_import: &["base", "probe"] },
+    Member { name: "control", may_import: &["base", "probe", "vfs", "host", "analytics"] },
+    Member {
         name: "service",
         may_import: &[
             "base",
@@ -67,15 +70,15 @@ const ROOMS: &[Room] = &[
             "verbs",
         ],
     },
-    Room { name: "lab-net", may_import: &["base"] },
-    Room { name: "lab-program", may_import: &["base"] },
-    Room {
+    Member { name: "lab-net", may_import: &["base"] },
+    Member { name: "lab-program", may_import: &["base"] },
+    Member {
         name: "lab",
         may_import: &["base", "wire", "probe", "host", "verbs", "lab-net", "lab-program"],
     },
-    Room { name: "sync", may_import: &["base", "wire", "probe"] },
-    Room { name: "sim", may_import: &["base"] },
-    Room {
+    Member { name: "sync", may_import: &["base", "wire", "probe"] },
+    Member { name: "sim", may_import: &["base"] },
+    Member {
         name: "plimsoll",
         may_import: &[
             "base",
@@ -99,7 +102,7 @@ const ROOMS: &[Room] = &[
         ],
     },
     // The same program with services for tests.
-    Room {
+    Member {
         name: "test-program",
         may_import: &[
             "base",
@@ -122,9 +125,9 @@ const ROOMS: &[Room] = &[
             "sync",
         ],
     },
-    Room { name: "e2e", may_import: &["base", "wire", "sim"] },
-    Room { name: "bench", may_import: &["base", "wire", "host", "lab", "e2e"] },
-    Room { name: "xtask", may_import: &[] },
+    Member { name: "e2e", may_import: &["base", "wire", "sim"] },
+    Member { name: "bench", may_import: &["base", "wire", "host", "lab", "e2e"] },
+    Member { name: "xtask", may_import: &[] },
 ];
 
 /// Checks every dependency between members of the workspace.
@@ -134,7 +137,7 @@ pub fn check(metadata: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in packages {
         let name = text(package, "name");
-        let Some(room) = ROOMS.iter().find(|r| r.name == name) else {
+        let Some(room) = MEMBERS.iter().find(|r| r.name == name) else {
             findings.push(finding(
                 name,
                 format!("{name} is not in the table of rooms (xtask, ARCHITECTURE.md)"),

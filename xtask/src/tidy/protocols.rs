@@ -49,7 +49,7 @@ const OTHER_MEANINGS: [(&str, &str, &str); 15] = [
 
 /// A protocol of the registry, or a service that has no protocol of its name.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct RegistryEntry {
     /// Variants: its own and those of its URL schemes.
     variants: BTreeSet<String>,
     /// Ids and names of schemes.
@@ -57,11 +57,11 @@ pub struct Known {
 }
 
 /// Files that know each protocol.
-pub type Places = BTreeMap<String, BTreeSet<String>>;
+pub type Mentions = BTreeMap<String, BTreeSet<String>>;
 
 /// The protocols of the registry, by their ids, from its text.
-pub fn registry(text: &str) -> BTreeMap<String, Known> {
-    let mut known = BTreeMap::<String, Known>::new();
+pub fn registry(text: &str) -> BTreeMap<String, RegistryEntry> {
+    let mut known = BTreeMap::<String, RegistryEntry>::new();
     let (mut variant, mut name) = ("", "");
     for line in text.lines().map(str::trim) {
         let quoted = || line.split('"').nth(1).unwrap_or_default();
@@ -94,10 +94,10 @@ pub fn registry(text: &str) -> BTreeMap<String, Known> {
 }
 
 /// The files that know each protocol.
-pub fn places(sources: &[Source]) -> Places {
+pub fn places(sources: &[Source]) -> Mentions {
     let text = sources.iter().find(|source| source.path == REGISTRY).map(|one| one.text.as_str());
     let registry = registry(text.unwrap_or_default());
-    let mut places: Places = registry.keys().map(|id| (id.clone(), BTreeSet::new())).collect();
+    let mut places: Mentions = registry.keys().map(|id| (id.clone(), BTreeSet::new())).collect();
     for source in sources.iter().filter(|source| is_counted(source)) {
         let found = registry.iter().filter(|(id, one)| {
             let other = OTHER_MEANINGS.iter().any(|(p, file, _)| p == id && *file == source.path);
@@ -126,7 +126,7 @@ fn is_own(id: &str, path: &str) -> bool {
         .any(|part| part == id || also.contains(&part) || part.starts_with(&format!("{id}_")))
 }
 
-fn names(source: &Source, known: &Known) -> bool {
+fn names(source: &Source, known: &RegistryEntry) -> bool {
     let text = without_comments(source);
     let is_quoted = |name: &String| {
         ['"', '\'', '`'].iter().any(|mark| text.contains(&format!("{mark}{name}{mark}")))
@@ -165,7 +165,7 @@ fn has_word(code: &str, word: &str) -> bool {
 }
 
 /// The list as it stands in the repository.
-pub fn list(places: &Places) -> String {
+pub fn list(places: &Mentions) -> String {
     let mut text =
         "# Files outside a protocol's own folders that know it (xtask/src/tidy/protocols.rs);\n\
                     # `cargo xtask tidy --places` prints this list as it is now.\n"

@@ -59,7 +59,7 @@ fn long_functions_files_and_lines_are_found() {
 }
 
 #[test]
-fn a_file_says_what_it_is_for() {
+fn a_file_states_what_it_is_for() {
     assert_eq!(rules("crates/vfs/src/a.rs", "use std::fmt;\n"), ["header"]);
     assert_eq!(rules("ui/src/A.svelte", "<script>\n</script>\n"), ["header"]);
     assert!(rules("ui/src/A.svelte", "<!-- A list of shares. -->\n<script>\n").is_empty());
