@@ -105,7 +105,7 @@ fn a_taken_port_is_named() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told() {
+fn what_cannot_be_served_is_reported() {
     let scratch = Scratch::new();
     let data = scratch.data();
     let (missing, file) = (data.join("x"), data.join("file"));
@@ -127,7 +127,7 @@ fn what_cannot_be_served_is_told() {
 }
 
 #[test]
-fn people_are_told_what_to_type() {
+fn the_output_names_the_command_to_type() {
     let (scratch, at) = (Scratch::new(), address());
     let read = || {
         let mut child = serve_command(&scratch, at, &[]).stdout(Stdio::piped()).spawn().unwrap();

@@ -246,7 +246,7 @@ impl Alerts {
     }
 
     /// Reports what has happened: in the log at once, to other recipients through the outbox.
-    fn tell(&self, inner: &mut Inner, name: &str, happening: Happening, second: u64) {
+    fn notify(&self, inner: &mut Inner, name: &str, happening: Happening, second: u64) {
         let kind = match happening {
             Happening::Fired => Kind::Fired,
             Happening::Again => Kind::Again,

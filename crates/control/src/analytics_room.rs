@@ -14,9 +14,9 @@ use probe::schema::schema;
 use probe::stat::StatId;
 use serde_json::Value as Json;
 
-pub use datasets::{Datasets, NotKept};
+pub use datasets::{DatasetError, Datasets};
 
-use crate::tree::{Apply, Document, Live, Problem, Transition, Tree, Who};
+use crate::tree::{Actor, Apply, Document, Operational, Problem, Transition, Tree};
 
 /// The room.
 pub struct AnalyticsRoom {
@@ -95,7 +95,7 @@ impl Apply for AnalyticsRoom {
     }
 }
 
-impl Live for AnalyticsRoom {
+impl Operational for AnalyticsRoom {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         if *path == datasets() {
             return self.sizes();
@@ -117,7 +117,7 @@ impl Live for AnalyticsRoom {
         path: &Path,
         action: &str,
         parameters: &BTreeMap<String, Value>,
-        who: &Who,
+        who: &Actor,
     ) -> Result<Json, Problem> {
         match action {
             "keep" if *path == datasets() => {

@@ -5,7 +5,7 @@ pub type JsonText = String;
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum RequestError {
     /// The caller is at fault.
     #[error("{failed}")]
     Wrong {

@@ -198,7 +198,7 @@ async fn with_tree<T: Send + 'static>(
 
 /// Records an operation outside the tree, before it is done: an operation that cannot be recorded
 /// is not done.
-async fn write_down(
+async fn record_action(
     control: &Arc<Control>,
     tried: &'static str,
     record: Record,

@@ -3,7 +3,7 @@
 
 use serde_json::Value as Json;
 
-use crate::answer::{AskError, JsonText};
+use crate::answer::{JsonText, RequestError};
 
 /// Runs of the lab. Calls may block.
 pub trait Lab: Send + Sync {
@@ -15,23 +15,23 @@ pub trait Lab: Send + Sync {
     /// A file of a run.
     ///
     /// # Errors
-    /// [`AskError::Wrong`] if there is no such run, or it has none.
-    fn file(&self, run: &str, file: LabFile) -> Result<Vec<u8>, AskError>;
+    /// [`RequestError::Wrong`] if there is no such run, or it has none.
+    fn file(&self, run: &str, file: LabFile) -> Result<Vec<u8>, RequestError>;
     /// The figures of a run in sections, as a JSON object.
     ///
     /// # Errors
     /// As [`Self::file`].
-    fn figures(&self, run: &str) -> Result<JsonText, AskError>;
+    fn figures(&self, run: &str) -> Result<JsonText, RequestError>;
     /// The same of any result of the laboratory, which is JSON.
     ///
     /// # Errors
-    /// [`AskError::Wrong`] if it is none.
-    fn figures_of(&self, result: Json) -> Result<JsonText, AskError>;
+    /// [`RequestError::Wrong`] if it is none.
+    fn figures_of(&self, result: Json) -> Result<JsonText, RequestError>;
     /// Two results side by side, as a JSON object.
     ///
     /// # Errors
     /// As [`Self::file`].
-    fn compare(&self, a: &str, b: &str) -> Result<JsonText, AskError>;
+    fn compare(&self, a: &str, b: &str) -> Result<JsonText, RequestError>;
 }
 
 /// A file that a run leaves.

@@ -17,7 +17,7 @@ pub mod wanted;
 
 pub use keeper::Transfers;
 pub use record::Record;
-pub use wanted::Wanted;
+pub use wanted::TransferFilter;
 
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,8 @@
 //!   changes and sign-ins.
 //! - [`engine`]: [`Tree`], which joins them. [`view`]: a node and the declarations as JSON.
 //!
-//! Rooms take part by [`Apply`] (the configuration changes) and [`Live`] (what runs now); each is
-//! registered for a branch of the tree. `docs/formats/configuration.md` has the file.
+//! Rooms take part by [`Apply`] (the configuration changes) and [`Operational`] (what runs now);
+//! each is registered for a branch of the tree. `docs/formats/configuration.md` has the file.
 
 pub mod audit;
 pub mod change;
@@ -41,7 +41,7 @@ pub use store::Store;
 
 /// The user or program that makes a request, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Who {
+pub struct Actor {
     /// The signed-in name.
     pub user: String,
     /// An address, `local`, or `command line`.
@@ -66,7 +66,7 @@ impl Connection {
     }
 }
 
-impl Who {
+impl Actor {
     /// From its parts.
     pub fn new(user: &str, from: &str) -> Self {
         let connection = Connection::default();
@@ -171,7 +171,7 @@ pub struct Transition<'a> {
     /// Secrets that come with it: number, node, property, as they were given.
     pub given: &'a [(i64, Path, String, String)],
     /// The caller.
-    pub who: &'a Who,
+    pub who: &'a Actor,
     /// The rights of the caller: no more can be granted to others.
     pub rights: &'a Rights,
     /// A whole configuration is taken, as by an import: secrets may come after it.
@@ -236,7 +236,7 @@ pub struct Override {
 
 /// A room with a branch that shows the running state and performs actions. Calls may block. All but
 /// [`Self::act`] are also made within transactions, and so must not begin one.
-pub trait Live: Send + Sync {
+pub trait Operational: Send + Sync {
     /// The state properties of a node.
     fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {
         Vec::new()
@@ -283,7 +283,7 @@ pub trait Live: Send + Sync {
         path: &Path,
         action: &str,
         _parameters: &BTreeMap<String, Value>,
-        _who: &Who,
+        _who: &Actor,
     ) -> Result<serde_json::Value, Problem> {
         Err(Problem::unknown(path, &format!("unknown action {action}"), ""))
     }
@@ -291,24 +291,24 @@ pub trait Live: Send + Sync {
 
 /// A branch of the tree with its handlers. The longest prefix of a path decides.
 #[derive(Clone)]
-pub struct Branch {
+pub struct Subtree {
     /// Where it begins.
     pub prefix: Path,
     /// The handler of changes, if there are any.
     pub apply: Option<Arc<dyn Apply>>,
     /// The handler of the running state.
-    pub live: Option<Arc<dyn Live>>,
+    pub live: Option<Arc<dyn Operational>>,
 }
 
-impl Branch {
+impl Subtree {
     /// One with changes and running state.
-    pub fn new<T: Apply + Live + 'static>(prefix: &[&str], room: Arc<T>) -> Self {
+    pub fn new<T: Apply + Operational + 'static>(prefix: &[&str], room: Arc<T>) -> Self {
         let prefix = Path::of(prefix);
         Self { prefix, apply: Some(room.clone()), live: Some(room) }
     }
 
     /// One with running state only.
-    pub fn live(prefix: &[&str], room: Arc<dyn Live>) -> Self {
+    pub fn live(prefix: &[&str], room: Arc<dyn Operational>) -> Self {
         Self { prefix: Path::of(prefix), apply: None, live: Some(room) }
     }
 }

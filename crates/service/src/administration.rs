@@ -19,19 +19,19 @@ use control::appliance::Appliance;
 use control::listen::node::ADMINISTRATION;
 use control::replication::Served;
 use control::state::StateDir;
-use control::tree::{self, Apply, Branch, Problem, Transition, Tree};
+use control::tree::{self, Apply, Problem, Subtree, Transition, Tree};
 
 use crate::cluster;
 use crate::hardware::room::{HardwareRoom, NAME as HARDWARE_NAME, PREFIX as HARDWARE};
 use crate::luns::config::SAN;
-use crate::luns::live::Beside;
+use crate::luns::live::SharesAndLuns;
 use crate::node::{ServiceNode, log_of, seconds_since, set_log_levels};
 use crate::pools::room::{NAME as POOLS_NAME, PREFIX as POOLS};
 use crate::problems::{PREFIX as PROBLEMS, Problems};
 use crate::reach::machine_name;
 use crate::running::Running;
 use crate::shares::PREFIX;
-use crate::shares::node::Room;
+use crate::shares::node::SharesNode;
 use crate::{fabric, lab, network};
 
 /// Joins all branches to the tree; services are notified of changed certificates from now on.
@@ -53,7 +53,7 @@ pub fn join(
     let network = network(running, state);
     network.follow_partitions(&running.fabric);
     let mut branches = branches(running, state, people, tree);
-    branches.push(Branch::new(&network::wanted::PREFIX, network.clone()));
+    branches.push(Subtree::new(&network::wanted::PREFIX, network.clone()));
     let hardware = HardwareRoom::new(state.path());
     running.pools.with_bays(&hardware);
     let pools = Arc::downgrade(&running.pools);
@@ -67,7 +67,7 @@ pub fn join(
     problems.feed(&running.cluster);
     // Set once, here.
     let _ = running.machine_problems.set(Arc::downgrade(&problems));
-    let live = Branch::live;
+    let live = Subtree::live;
     branches.push(live(&HARDWARE, hardware.clone()));
     branches.push(live(&PROBLEMS, problems));
     branches.push(live(&cluster::PREFIX, running.cluster.clone()));
@@ -102,7 +102,7 @@ fn branches(
     state: &StateDir,
     people: &Arc<People>,
     tree: &Arc<Tree>,
-) -> Vec<Branch> {
+) -> Vec<Subtree> {
     let (on, signed_in, socket) = (running.clone(), people.clone(), state.socket());
     let admin = Shown(move || administration(&on, &signed_in, &socket));
     let (on, folder) = (running.clone(), state.path().to_owned());
@@ -119,9 +119,9 @@ fn branches(
     let services = running.services.all.iter();
     branches.extend(services.map(|one| ServiceNode::branch(one, &running.certificates, tree)));
     let luns = running.services.iscsi.join(tree);
-    let lab = lab::Room::new(running.lab.0.clone(), Box::new(running.clone()), &tree.document());
+    let lab = lab::LabNode::new(running.lab.0.clone(), Box::new(running.clone()), &tree.document());
     let (shares, offline) = (running.shares.clone(), running.offline.clone());
-    let shares = Room::new(shares, offline, Box::new(running.clone()), &running.given);
+    let shares = SharesNode::new(shares, offline, Box::new(running.clone()), &running.given);
     let shares = Arc::new(shares);
     let (served, document) = (Arc::downgrade(&shares), Arc::downgrade(tree));
     let retry = move || {
@@ -131,15 +131,15 @@ fn branches(
     };
     running.pools.join(tree, &running.shares, Box::new(retry));
     branches.extend([
-        Branch::live(&POOLS, running.pools.clone()),
-        Branch::new(lab::PREFIX, lab),
-        Branch::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
-        Branch::new(&["maintenance", "logs"], Arc::new(Shown(logs))),
-        Branch::new(PREFIX, Arc::new(Beside { shares, luns: luns.clone() })),
-        Branch::new(SAN, luns),
-        Branch::live(&fabric::shown::PREFIX, Arc::new(fabric)),
-        Branch::live(&["maintenance", "system"], Arc::new(system)),
-        Branch::live(&["status"], Arc::new(status)),
+        Subtree::live(&POOLS, running.pools.clone()),
+        Subtree::new(lab::PREFIX, lab),
+        Subtree::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
+        Subtree::new(&["maintenance", "logs"], Arc::new(Shown(logs))),
+        Subtree::new(PREFIX, Arc::new(SharesAndLuns { shares, luns: luns.clone() })),
+        Subtree::new(SAN, luns),
+        Subtree::live(&fabric::shown::PREFIX, Arc::new(fabric)),
+        Subtree::live(&["maintenance", "system"], Arc::new(system)),
+        Subtree::live(&["status"], Arc::new(status)),
     ]);
     branches
 }
@@ -151,7 +151,7 @@ fn watch(
     state: &StateDir,
     tree: &Arc<Tree>,
     network: &Arc<network::room::Network>,
-) -> Result<[Branch; 2], Failure> {
+) -> Result<[Subtree; 2], Failure> {
     let queries = &running.queries;
     let datasets = Datasets::open(queries.clone(), state.path(), Arc::new(SystemClock));
     let network = Arc::downgrade(network);
@@ -162,7 +162,10 @@ fn watch(
     // Set once, here.
     let _ = running.alerts.set(Arc::downgrade(&alerts));
     let analytics = AnalyticsRoom::start(queries.clone(), datasets, tree);
-    Ok([Branch::new(&["configuration", "alerts"], alerts), Branch::new(&["analytics"], analytics)])
+    Ok([
+        Subtree::new(&["configuration", "alerts"], alerts),
+        Subtree::new(&["analytics"], analytics),
+    ])
 }
 
 /// The events of a running server with this state directory, for alerts.
@@ -216,7 +219,7 @@ impl<F: Fn() -> State + Send + Sync> Apply for Shown<F> {
     }
 }
 
-impl<F: Fn() -> State + Send + Sync> tree::Live for Shown<F> {
+impl<F: Fn() -> State + Send + Sync> tree::Operational for Shown<F> {
     fn state(&self, _path: &Path) -> State {
         (self.0)()
     }

@@ -42,7 +42,7 @@ pub struct CacheDrops {
 }
 
 /// Called by a run before each file, with the progress so far; `false` ends the run.
-pub type AskMore<'a> = &'a mut dyn FnMut(&CacheDrop) -> bool;
+pub type ShouldContinue<'a> = &'a mut dyn FnMut(&CacheDrop) -> bool;
 
 impl Run {
     fn is_over(&self) -> bool {
@@ -50,7 +50,7 @@ impl Run {
     }
 
     /// The work, until it ends or is stopped. A panic in it ends the run, too.
-    fn work(&self, work: impl FnOnce(AskMore<'_>) -> Result<(CacheDrop, bool), String>) {
+    fn work(&self, work: impl FnOnce(ShouldContinue<'_>) -> Result<(CacheDrop, bool), String>) {
         let deadline = Deadline::after(RUN_TIME_MAX);
         let _ended = Ended(self);
         let done = work(&mut |found| {
@@ -119,7 +119,7 @@ impl CacheDrops {
         &self,
         path: &Path,
         parameters: &BTreeMap<String, Value>,
-        work: impl FnOnce(AskMore<'_>) -> Result<(CacheDrop, bool), String> + Send + 'static,
+        work: impl FnOnce(ShouldContinue<'_>) -> Result<(CacheDrop, bool), String> + Send + 'static,
     ) -> Result<Json, Problem> {
         let text = |name| parameters.get(name).and_then(Value::as_text).unwrap_or_default();
         let seconds = parameters.get("seconds").and_then(Value::as_integer);
@@ -132,7 +132,7 @@ impl CacheDrops {
         &self,
         path: &Path,
         what: &str,
-        work: impl FnOnce(AskMore<'_>) -> Result<(CacheDrop, bool), String> + Send + 'static,
+        work: impl FnOnce(ShouldContinue<'_>) -> Result<(CacheDrop, bool), String> + Send + 'static,
     ) -> Result<Arc<Run>, Problem> {
         let mut runs = self.runs.lock();
         if let Some(run) = runs.get(path).filter(|run| !run.is_over()) {

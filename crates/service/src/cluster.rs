@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use base::clock::{NS_PER_S, wall_ns};
 use base::node::{Path, Value};
-use control::tree::{self, Problem, Who};
+use control::tree::{self, Actor, Problem};
 use head::local::{self, Command, ResourceStatus, Status};
 use head::takeover::Takeover;
 use parking_lot::Mutex;
@@ -224,7 +224,7 @@ fn kept(status: &Status, one: &ResourceStatus) -> Option<Fault> {
     })
 }
 
-impl tree::Live for Cluster {
+impl tree::Operational for Cluster {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         let segments: Vec<&str> = path.segments().iter().map(String::as_str).collect();
         match (segments.as_slice(), self.answer()) {
@@ -252,7 +252,7 @@ impl tree::Live for Cluster {
         path: &Path,
         action: &str,
         parameters: &BTreeMap<String, Value>,
-        _who: &Who,
+        _who: &Actor,
     ) -> Result<serde_json::Value, Problem> {
         let segments: Vec<&str> = path.segments().iter().map(String::as_str).collect();
         let to = parameters.get("to").and_then(Value::as_text).filter(|to| !to.is_empty());

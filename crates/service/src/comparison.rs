@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use crate::lab::from_here;
 
 /// The state of each service with sign-in, as the server reports it.
-pub type Known = BTreeMap<Service, ServiceNode>;
+pub type ServiceNodes = BTreeMap<Service, ServiceNode>;
 
 /// A service as the server reports it.
 pub struct ServiceNode {
@@ -104,7 +104,7 @@ pub fn of(
     scheme: Scheme,
     share: &ShareStatus,
     user: &str,
-    known: &Known,
+    known: &ServiceNodes,
 ) -> Result<ServiceAt, Vec<Obstacle>> {
     let (service, name) = (scheme.service(), scheme.service().title());
     let obstacle = |sentence: String, change| (service.id(), sentence, change);
@@ -147,24 +147,25 @@ pub fn of(
 
 /// A property, the values with which the protocol can be compared, the one to set, and what is so
 /// with any other.
-type Wanted = (&'static str, &'static [&'static str], &'static str, &'static str);
+type Requirement = (&'static str, &'static [&'static str], &'static str, &'static str);
 
-fn wanted(scheme: Scheme) -> Vec<Wanted> {
-    const ROOT: Wanted = (
+fn wanted(scheme: Scheme) -> Vec<Requirement> {
+    const ROOT: Requirement = (
         "login_root",
         &["shares"],
         "shares",
         "users start in their home directories, not above the shares",
     );
-    const WEBDAV: Wanted =
+    const WEBDAV: Requirement =
         ("webdav", &["on"], "on", "WebDAV is off, which is needed to create folders over HTTP");
-    const PLAIN: Wanted = ("plain", &["serve"], "serve", "HTTP without TLS is off");
-    const BASIC: Wanted =
+    const PLAIN: Requirement = ("plain", &["serve"], "serve", "HTTP without TLS is off");
+    const BASIC: Requirement =
         ("basic_over_plain", &["on"], "on", "HTTP does not accept passwords without TLS");
-    const OPEN: Wanted = ("tls", &["off", "offered"], "offered", "FTP requires TLS for sign-in");
-    const TLS: Wanted = ("tls", &["offered", "required"], "offered", "FTP offers no TLS");
-    const DATA: Wanted = ("protect_data", &["off"], "off", "FTP requires TLS for data");
-    const PASSWORDS: Wanted = ("passwords", &["on"], "on", "SFTP does not accept passwords");
+    const OPEN: Requirement =
+        ("tls", &["off", "offered"], "offered", "FTP requires TLS for sign-in");
+    const TLS: Requirement = ("tls", &["offered", "required"], "offered", "FTP offers no TLS");
+    const DATA: Requirement = ("protect_data", &["off"], "off", "FTP requires TLS for data");
+    const PASSWORDS: Requirement = ("passwords", &["on"], "on", "SFTP does not accept passwords");
     match scheme {
         Scheme::Ftp => vec![ROOT, OPEN, DATA],
         Scheme::Ftps => vec![ROOT, TLS],
@@ -175,7 +176,12 @@ fn wanted(scheme: Scheme) -> Vec<Wanted> {
 }
 
 /// Where the protocol is, and how the server is known.
-fn reached(scheme: Scheme, share: &ShareStatus, user: &str, known: &Known) -> Option<ServiceAt> {
+fn reached(
+    scheme: Scheme,
+    share: &ShareStatus,
+    user: &str,
+    known: &ServiceNodes,
+) -> Option<ServiceAt> {
     let ServiceNode { node, pin } = known.get(&scheme.service())?;
     let url = &share.access.iter().find(|one| one.protocol == scheme.listener())?.url;
     let (_, rest) = url.split_once("://")?;

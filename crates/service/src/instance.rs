@@ -32,7 +32,7 @@ use probe::sample::Sample;
 use serve::transport::tls::Tls;
 use serve::transport::{Budgets, listener};
 
-use crate::reach::Way;
+use crate::reach::AccessMethod;
 use crate::tls::TlsChoice;
 use crate::values::path;
 
@@ -69,7 +69,7 @@ pub trait Service: Send + Sync {
     }
 
     /// Ways to shares while it serves; none if it serves no shares.
-    fn ways(&self) -> Vec<Way> {
+    fn ways(&self) -> Vec<AccessMethod> {
         Vec::new()
     }
 
@@ -260,7 +260,7 @@ impl Instance {
 
     /// What TLS shows, for people, and why it is not what is named; `None` without TLS.
     pub fn certificate(&self, certificates: &Certificates) -> Option<(String, Option<String>)> {
-        self.service.tls().map(|_| self.tls().told(certificates, self.title()))
+        self.service.tls().map(|_| self.tls().certificate_in_use(certificates, self.title()))
     }
 
     /// The certificate of TLS, and the CA of client certificates.

@@ -22,10 +22,10 @@ use base::failure::chain;
 use base::limits::{LAB_RUN_CLIENTS_MAX, LAB_STEPS_MAX};
 use base::node::{Path, Value};
 use base::text::decimal;
-use control::answer::{AskError, JsonText};
+use control::answer::{JsonText, RequestError};
 use control::appliance::ShareStatus;
 use control::lab::{Lab, LabFile};
-use control::tree::{Apply, Document, Live, Override, Problem, Transition, Who};
+use control::tree::{Actor, Apply, Document, Operational, Override, Problem, Transition};
 use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 
@@ -43,7 +43,7 @@ pub trait Serving: Send + Sync {
 }
 
 /// The branch.
-pub struct Room {
+pub struct LabNode {
     desk: Arc<RunQueue>,
     serving: Box<dyn Serving>,
     /// Jobs of the configuration: name and text.
@@ -86,7 +86,7 @@ fn checked(name: &str, text: &str) -> Result<Job, String> {
     Ok(job)
 }
 
-impl Room {
+impl LabNode {
     /// With the jobs that are configured now.
     pub fn new(desk: Arc<RunQueue>, serving: Box<dyn Serving>, document: &Document) -> Arc<Self> {
         Arc::new(Self { desk, serving, jobs: Mutex::new(jobs(document)) })
@@ -109,7 +109,7 @@ impl Room {
         path: &Path,
         name: &str,
         given: &Parameters,
-        who: &Who,
+        who: &Actor,
     ) -> Result<Json, Problem> {
         let wrong = |sentence: &str| {
             Problem::new(path, sentence, "change the job's definition, or the parameters")
@@ -140,7 +140,7 @@ impl Room {
     }
 
     /// Queues a Performance Limit Summary.
-    fn limits(&self, path: &Path, given: &Parameters, who: &Who) -> Result<Json, Problem> {
+    fn limits(&self, path: &Path, given: &Parameters, who: &Actor) -> Result<Json, Problem> {
         let rows = texts(given, "rows");
         let rows = match rows.is_empty() {
             true => SUMMARY.iter().map(|name| (*name).to_owned()).collect(),
@@ -174,7 +174,7 @@ impl Room {
     }
 
     /// Queues a comparison of two targets.
-    fn ab(&self, path: &Path, given: &Parameters, who: &Who) -> Result<Json, Problem> {
+    fn ab(&self, path: &Path, given: &Parameters, who: &Actor) -> Result<Json, Problem> {
         let names = texts(given, "jobs");
         let names = if names.is_empty() { vec!["iops-4k".to_owned()] } else { names };
         let jobs = self.jobs(path, "jobs", &names, given)?;
@@ -194,7 +194,7 @@ impl Room {
     }
 
     /// Queues a network profile.
-    fn net(&self, path: &Path, given: &Parameters, who: &Who) -> Result<Json, Problem> {
+    fn net(&self, path: &Path, given: &Parameters, who: &Actor) -> Result<Json, Problem> {
         let name = text(given, "profile").unwrap_or_default().to_owned();
         let settings = texts(given, "settings");
         let profile = network::here(&name, &settings).map_err(|why| {
@@ -275,8 +275,8 @@ impl Room {
         &self,
         path: &Path,
         given: &Parameters,
-        who: &Who,
-        of: fn(&Path, &Parameters, &Who, loads::Find<'_>) -> loads::Load,
+        who: &Actor,
+        of: fn(&Path, &Parameters, &Actor, loads::Find<'_>) -> loads::Load,
     ) -> Result<Json, Problem> {
         let find = |bytes: u64| self.target(path, given, bytes);
         let (wanted, bytes) = of(path, given, who, &find)?;
@@ -425,7 +425,7 @@ fn wanted(
     jobs: Vec<Job>,
     targets: Vec<RunTarget>,
     given: &Parameters,
-    who: &Who,
+    who: &Actor,
 ) -> RunRequest {
     RunRequest {
         kind,
@@ -501,10 +501,10 @@ fn about(job: &Job) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn told(run: &Run) -> Vec<(&'static str, Value)> {
+fn run_state(run: &Run) -> Vec<(&'static str, Value)> {
     let lines = |texts: &[String]| Value::texts(texts.iter().take(100));
     let targets: Vec<String> = run.all_targets().into_iter().map(|target| target.url).collect();
-    let mut told = vec![
+    let mut state = vec![
         ("kind", Value::text(run.kind.name())),
         ("job", Value::text(&run.job)),
         ("title", Value::text(&run.title)),
@@ -520,17 +520,17 @@ fn told(run: &Run) -> Vec<(&'static str, Value)> {
         ("folder", Value::text(&run.scratch)),
         ("queued", Value::number(run.queued)),
     ];
-    told.extend(run.value.as_ref().map(|value| ("value", Value::text(value))));
-    told.extend(run.limiter.as_ref().map(|limiter| ("limiter", Value::text(limiter))));
-    told.extend(run.started.map(|at| ("began", Value::number(at))));
-    told.extend(run.ended.map(|at| ("ended", Value::number(at))));
+    state.extend(run.value.as_ref().map(|value| ("value", Value::text(value))));
+    state.extend(run.limiter.as_ref().map(|limiter| ("limiter", Value::text(limiter))));
+    state.extend(run.started.map(|at| ("began", Value::number(at))));
+    state.extend(run.ended.map(|at| ("ended", Value::number(at))));
     if run.value.is_some() {
         let at = |what: &str| Value::Text(format!("/api/v1/lab/runs/{}/{what}", run.id));
         // A comparison has no page of its own.
         let report = (run.kind != Kind::Ab).then(|| ("report", at("report")));
-        told.extend(report.into_iter().chain([("result", at("result"))]));
+        state.extend(report.into_iter().chain([("result", at("result"))]));
     }
-    told
+    state
 }
 
 fn problem(path: &Path, error: &RunQueueError) -> Problem {
@@ -544,7 +544,7 @@ fn problem(path: &Path, error: &RunQueueError) -> Problem {
     }
 }
 
-impl Apply for Room {
+impl Apply for LabNode {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         let above = Path::of(&["lab", "jobs"]);
         let names = transition.new.items(&above).into_iter();
@@ -566,12 +566,12 @@ impl Apply for Room {
     }
 }
 
-impl Live for Room {
+impl Operational for LabNode {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         match names(path)[..] {
             ["lab"] => self.now(),
             ["lab", "jobs", name] => self.job(name).map(|job| about(&job)).unwrap_or_default(),
-            ["lab", "runs", id] => self.desk.run(id).map(|run| told(&run)).unwrap_or_default(),
+            ["lab", "runs", id] => self.desk.run(id).map(|run| run_state(&run)).unwrap_or_default(),
             _ => Vec::new(),
         }
     }
@@ -598,7 +598,7 @@ impl Live for Room {
         path: &Path,
         action: &str,
         parameters: &Parameters,
-        who: &Who,
+        who: &Actor,
     ) -> Result<Json, Problem> {
         let done = match (&names(path)[..], action) {
             (["lab"], "limits") => return self.limits(path, parameters, who),
@@ -627,9 +627,9 @@ fn as_json(value: &impl serde::Serialize) -> JsonText {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-fn wrong(error: &RunQueueError) -> AskError {
+fn wrong(error: &RunQueueError) -> RequestError {
     let hint = "GET /api/v1/lab/runs lists the runs";
-    AskError::Wrong { failed: chain(error), hint: hint.to_owned() }
+    RequestError::Wrong { failed: chain(error), hint: hint.to_owned() }
 }
 
 impl Lab for Results {
@@ -646,7 +646,7 @@ impl Lab for Results {
         (changes.iter().map(one).collect(), next)
     }
 
-    fn file(&self, run: &str, file: LabFile) -> Result<Vec<u8>, AskError> {
+    fn file(&self, run: &str, file: LabFile) -> Result<Vec<u8>, RequestError> {
         let file = match file {
             LabFile::Result => File::Result,
             LabFile::Report => File::Report,
@@ -654,20 +654,20 @@ impl Lab for Results {
         self.0.file(run, file).map_err(|e| wrong(&e))
     }
 
-    fn figures(&self, run: &str) -> Result<JsonText, AskError> {
+    fn figures(&self, run: &str) -> Result<JsonText, RequestError> {
         self.0.figures(run).map(|found| as_json(&found)).map_err(|e| wrong(&e))
     }
 
-    fn figures_of(&self, result: Json) -> Result<JsonText, AskError> {
+    fn figures_of(&self, result: Json) -> Result<JsonText, RequestError> {
         let hint = "it takes result.json of lab run, lab ab, lab net or lab iozone, and \
             summary.json of lab limits";
-        Figures::of_json(result).map(|found| as_json(&found)).map_err(|why| AskError::Wrong {
+        Figures::of_json(result).map(|found| as_json(&found)).map_err(|why| RequestError::Wrong {
             failed: format!("this is not such a result: {why}"),
             hint: hint.to_owned(),
         })
     }
 
-    fn compare(&self, a: &str, b: &str) -> Result<JsonText, AskError> {
+    fn compare(&self, a: &str, b: &str) -> Result<JsonText, RequestError> {
         self.0.compare(a, b).map(|found| as_json(&found)).map_err(|e| wrong(&e))
     }
 }

@@ -14,7 +14,9 @@ use control::certificates::node::OWN;
 use control::certificates::{Certificates, wanted};
 use control::listen::node::ADMINISTRATION;
 use control::tree::audit::{self, Record};
-use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition, Tree, Who};
+use control::tree::{
+    Actor, Apply, Document, Operational, Override, Problem, Subtree, Transition, Tree,
+};
 use serde_json::Value as Json;
 use serve::transport::Budgets;
 
@@ -54,14 +56,14 @@ impl ServiceNode {
         instance: &Arc<Instance>,
         certificates: &Arc<Certificates>,
         tree: &Tree,
-    ) -> Branch {
+    ) -> Subtree {
         if matches!(instance.condition(), Condition::Disabled(_))
-            && let Some(why) = who_disabled(tree, &path(instance.service().id()))
+            && let Some(why) = disabled_reason(tree, &path(instance.service().id()))
         {
             instance.stop(Condition::Disabled(why));
         }
         let node = Self { instance: instance.clone(), certificates: certificates.clone() };
-        Branch::new(&["configuration", "services", instance.name()], Arc::new(node))
+        Subtree::new(&["configuration", "services", instance.name()], Arc::new(node))
     }
 
     fn at(&self) -> Path {
@@ -126,7 +128,7 @@ impl Apply for ServiceNode {
         let ends = is_enabled(instance, old) && !is_enabled(instance, new);
         let service = instance.service();
         if !done {
-            return ends.then(|| cuts_off(title, service.budgets())).into_iter().collect();
+            return ends.then(|| disconnected(title, service.budgets())).into_iter().collect();
         }
         let mut notes = Vec::new();
         if ends && instance.was_cut() {
@@ -144,7 +146,7 @@ impl Apply for ServiceNode {
     }
 }
 
-impl Live for ServiceNode {
+impl Operational for ServiceNode {
     fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {
         let (instance, condition) = (&*self.instance, self.instance.condition());
         let budgets = instance.service().budgets();
@@ -172,7 +174,7 @@ impl Live for ServiceNode {
         path: &Path,
         action: &str,
         parameters: &BTreeMap<String, Value>,
-        who: &Who,
+        who: &Actor,
     ) -> Result<Json, Problem> {
         let instance = &*self.instance;
         if let Some(done) = instance.service().act(path, action, parameters) {
@@ -192,7 +194,7 @@ impl Live for ServiceNode {
 }
 
 /// The user that has disabled the service at this node, and the time, by the audit log.
-fn who_disabled(tree: &Tree, at: &Path) -> Option<String> {
+fn disabled_reason(tree: &Tree, at: &Path) -> Option<String> {
     let (path, limit) = (Some(at.to_string()), AUDIT_ROWS_MAX);
     let wanted = audit::AuditFilter { path, limit, ..audit::AuditFilter::default() };
     // Without the log it is disabled nevertheless.
@@ -207,7 +209,7 @@ fn disabled_by(who: &str, when: u64) -> String {
 }
 
 /// The message about the clients that are disconnected when a service is disabled.
-fn cuts_off(title: &str, budgets: &Budgets) -> String {
+fn disconnected(title: &str, budgets: &Budgets) -> String {
     let clients = counted(budgets.clients() as i64, "client");
     let connections = counted(budgets.connections(), "connection");
     format!("{title} is disabled; disconnected: {clients} with {connections}")

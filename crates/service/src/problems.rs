@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use base::clock::{NS_PER_S, wall_ns};
 use base::node::{Path, Value};
 use control::state::files::{read_if_there, write_atomic};
-use control::tree::{self, Problem, Who};
+use control::tree::{self, Actor, Problem};
 use parking_lot::Mutex;
 
 pub use host_hardware::faults::{Fault, Severity};
@@ -165,7 +165,7 @@ impl Problems {
     }
 }
 
-impl tree::Live for Problems {
+impl tree::Operational for Problems {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         let list = self.list();
         let Some(id) = path.segments().get(PREFIX.len()) else {
@@ -208,7 +208,7 @@ impl tree::Live for Problems {
         path: &Path,
         action: &str,
         _parameters: &BTreeMap<String, Value>,
-        _who: &Who,
+        _who: &Actor,
     ) -> Result<serde_json::Value, Problem> {
         let (Some(id), "mark_repaired") = (path.segments().get(PREFIX.len()), action) else {
             return Err(Problem::unknown(path, &format!("unknown action {action}"), ""));

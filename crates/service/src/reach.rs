@@ -7,7 +7,7 @@ use base::text::{UNRESERVED, percent};
 use control::appliance::Access;
 
 /// One way to a share.
-pub struct Way {
+pub struct AccessMethod {
     /// Its name in the API.
     pub name: &'static str,
     /// How a URL begins.
@@ -26,7 +26,7 @@ pub struct Way {
 
 type Command = fn(&str, SocketAddr, &str) -> String;
 
-impl Way {
+impl AccessMethod {
     /// Under the name of the port.
     pub fn to(at: Port, command: Command) -> Self {
         Self { name: at.name, scheme: at.name, at, command, note: None, others: None, unc: None }

@@ -67,7 +67,7 @@ use crate::server_id::ServerId;
 use crate::services::Services;
 use crate::shares::node::{self, Offline};
 use crate::shares::space::{Query, Spaces, Volume};
-use crate::shares::{Kit, ShareConfig, Shares, Watch};
+use crate::shares::{Resources, ShareConfig, Shares, Watch};
 
 mod space;
 
@@ -165,7 +165,7 @@ impl Running {
         let descriptors = raise_descriptor_limit().or_failure(&tried)?;
         // Before the shares: their directories may be on pools.
         let pools = PoolRoom::new(state.path());
-        let kit = Kit {
+        let kit = Resources {
             pools: pools.clone(),
             state: (state.path().to_owned(), state.identity()),
             secret: setup.secret,

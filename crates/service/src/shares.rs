@@ -65,7 +65,7 @@ pub trait Subvolumes: Send + Sync {
 }
 
 /// What every share is opened with.
-pub struct Kit {
+pub struct Resources {
     /// Where shares on pools get their directories.
     pub pools: Arc<dyn Subvolumes>,
     /// The state directory, and what it is on its file system: no share may show it.
@@ -90,7 +90,7 @@ struct Served {
 
 /// All of them.
 pub struct Shares {
-    kit: Kit,
+    kit: Resources,
     table: Arc<vfs::share::Shares>,
     /// Held while shares change: one change at a time.
     changing: Mutex<()>,
@@ -105,7 +105,7 @@ pub struct Shares {
 
 impl Shares {
     /// No share yet.
-    pub fn new(kit: Kit) -> Self {
+    pub fn new(kit: Resources) -> Self {
         let table = ShareTable::with_locks(Arc::clone(&kit.locks));
         Self {
             table: vfs::share::Shares::new(table),

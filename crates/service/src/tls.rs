@@ -41,7 +41,11 @@ impl TlsChoice {
     }
 
     /// The name of the certificate of `service`, and why it is not the configured one.
-    pub fn told(&self, certificates: &Certificates, service: &str) -> (String, Option<String>) {
+    pub fn certificate_in_use(
+        &self,
+        certificates: &Certificates,
+        service: &str,
+    ) -> (String, Option<String>) {
         let instead = || match &self.files {
             Some((certificate, _)) => certificate.display().to_string(),
             None => certificates.shown_name(),
@@ -72,7 +76,7 @@ impl TlsChoice {
     }
 
     /// Reads the certificate to present, and the files. A configured one that cannot be used is
-    /// skipped; [`Self::told`] has the reason.
+    /// skipped; [`Self::certificate_in_use`] has the reason.
     ///
     /// # Errors
     /// A file cannot be read.

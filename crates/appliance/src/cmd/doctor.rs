@@ -35,7 +35,7 @@ struct Report {
 }
 
 /// Where it is looked.
-struct Place<'a> {
+struct Target<'a> {
     /// The directory that would be served.
     path: &'a Path,
     dir: &'a File,
@@ -59,7 +59,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let state = args.state.clone().unwrap_or_else(base);
     let (address, port_offset) = (args.address, args.port_offset);
     Service::EXPORTING[0].ports()[0].address(address, port_offset)?;
-    let place = Place { path: &args.dir, dir: &dir, state: &state, address, port_offset };
+    let place = Target { path: &args.dir, dir: &dir, state: &state, address, port_offset };
     let findings: Vec<Finding> = CHECKS.iter().map(|check| check.finding(&place)).collect();
     let degraded = findings.iter().any(|finding| finding.degrades);
     let report = Report { directory: args.dir.clone(), state, degraded, findings };

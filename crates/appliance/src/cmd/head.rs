@@ -84,7 +84,7 @@ fn serve(args: &HeadArgs) -> Result<(), Failure> {
         ender.end();
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(wait).or_failure(TRIED)?;
-    super::serve::manager::tell("READY=1");
+    super::serve::manager::notify("READY=1");
     supervisor.run();
     Ok(())
 }

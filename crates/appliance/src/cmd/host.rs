@@ -56,7 +56,7 @@ pub fn run(args: &HostArgs) -> Result<(), Failure> {
     }
     let helper = helper.with_pools(pools(&args.state)?);
     let listener = helper.bind(&args.socket).or_failure(TRIED)?;
-    manager::tell("READY=1");
+    manager::notify("READY=1");
     helper.listen(&listener).or_failure(TRIED)
 }
 

@@ -18,7 +18,7 @@ use control::appliance::Status;
 use control::cli::Outside;
 use control::cli::node::Node;
 use control::client::Client;
-use service::comparison::{self, Known, Obstacles, ServiceNode, schemes, text, usable};
+use service::comparison::{self, Obstacles, ServiceNode, ServiceNodes, schemes, text, usable};
 
 use super::cli::outside::User;
 use super::{parse, unreachable};
@@ -57,7 +57,7 @@ fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, Failure>
     for at in &mut targets {
         at.secret = Secret::Given(password.clone());
     }
-    targets.iter().try_for_each(|at| open(at, None).map(drop).map_err(|e| shut_out(at, &e)))?;
+    targets.iter().try_for_each(|at| open(at, None).map(drop).map_err(|e| rejected(at, &e)))?;
     Ok(Found { targets, pids: vec![status.pid] })
 }
 
@@ -71,7 +71,7 @@ fn ask<T: for<'a> serde::Deserialize<'a>>(
 }
 
 /// The nodes of the services.
-fn known(client: &Client, tried: &str) -> Result<Known, Failure> {
+fn known(client: &Client, tried: &str) -> Result<ServiceNodes, Failure> {
     let node = |path: &str| ask::<Node>(client, tried, &format!("/api/v1/nodes/{path}"));
     let pin = |service: &Node| {
         let shown = text(service, "certificate_shown").unwrap_or_default();
@@ -108,7 +108,7 @@ fn password(args: &ShareArgs) -> Result<String, Failure> {
 }
 
 /// Why a service does not let the user in.
-fn shut_out(at: &ServiceAt, error: &ClientError) -> Failure {
+fn rejected(at: &ServiceAt, error: &ClientError) -> Failure {
     let user = at.user.as_deref().unwrap_or_default();
     let tried = format!("sign in over {} as {user}", at.scheme.title());
     Failure::of(&tried, error).hint(match error {

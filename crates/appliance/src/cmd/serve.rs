@@ -23,7 +23,7 @@ use control::state::keys::Keys;
 use control::state::registry::{self, Entry, Registration};
 use control::tree::store::Folder;
 use control::tree::viewer::Everything;
-use control::tree::{Tree, Who};
+use control::tree::{Actor, Tree};
 use head::lease::Follower;
 use head::local;
 use host::silent_end::SilentEnd;
@@ -109,7 +109,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         first: first.as_deref().map(|password| (users::FIRST, password)),
     }
     .print()?;
-    manager::tell("READY=1");
+    manager::notify("READY=1");
     let connections = serve_on(&plan, &running);
     keeper.end();
     end(registration, lab, listening, &running);
@@ -161,7 +161,7 @@ fn open_tree(state: &StateDir, file: Option<&Path>) -> Result<Arc<Tree>, Failure
 fn import(tree: &Tree, file: &Path) -> Result<(), Failure> {
     let tried = format!("import the configuration in {}", file.display());
     let text = read_text(&tried, file, CONFIGURATION_BYTES_MAX as u64, "")?;
-    let who = Who::new("serve --config", "command line");
+    let who = Actor::new("serve --config", "command line");
     let done = tree.import(&text, false, &who, &Everything).map_err(|problems| {
         let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
         let hint = problems.first().map_or("", |first| first.hint.as_str());
@@ -222,7 +222,7 @@ fn serve_on(plan: &Plan<'_>, running: &Running) -> Option<SilentEnd> {
         }
         reload(plan, running);
     }
-    manager::tell("STOPPING=1");
+    manager::notify("STOPPING=1");
     recorder.map(|recorder| recorder.hand_over())
 }
 

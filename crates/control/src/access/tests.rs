@@ -16,7 +16,7 @@ fn change_includes_read_and_nothing_else() {
 }
 
 #[test]
-fn the_star_is_everything_as_far_as_it_says() {
+fn the_star_is_every_scope_at_its_level() {
     for (scope, _) in SCOPES {
         assert!(rights(&["*:read"]).may(scope, Level::Read));
         assert!(!rights(&["*:read"]).may(scope, Level::Change));
@@ -25,7 +25,7 @@ fn the_star_is_everything_as_far_as_it_says() {
 }
 
 #[test]
-fn adding_never_takes_away() {
+fn adding_never_removes() {
     let mut sum = rights(&["shares:change"]);
     sum.add([Permission::parse("shares:read").unwrap()]);
     assert!(sum.may("shares", Level::Change));
@@ -46,7 +46,7 @@ fn text_goes_both_ways_and_is_refused_with_a_sentence() {
 }
 
 #[test]
-fn the_built_in_roles_are_what_they_say() {
+fn the_built_in_roles_are_as_documented() {
     for (name, _, permissions) in BUILT_IN {
         assert_eq!(built_in(name).unwrap().len(), permissions.len(), "{name}: all can be read");
     }

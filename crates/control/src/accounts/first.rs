@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::password;
 use crate::state::{StateDir, StateError, users};
 use crate::tree::viewer::Everything;
-use crate::tree::{Change, Problem, Request, Tree, Who};
+use crate::tree::{Actor, Change, Problem, Request, Tree};
 
 /// Why the first users cannot be entered.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +71,6 @@ fn enter(tree: &Tree, changes: Vec<Change>, comment: &str) -> Result<(), FirstEr
         let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
         FirstError::Refused(all.join("; "))
     };
-    let who = Who::new("plimsoll", "start");
+    let who = Actor::new("plimsoll", "start");
     tree.commit(&request, &who, &Everything).map(drop).map_err(refused)
 }

@@ -28,7 +28,7 @@ pub struct Users {
     /// The identity of this program.
     server: Cred,
     /// Persons as they were returned: one is valid as long as it is the current one of its name.
-    known: Mutex<HashMap<String, Known>>,
+    known: Mutex<HashMap<String, CachedPerson>>,
     /// Passwords from one address are checked one after the other: those sent at once would all
     /// get the try that one of them has. Those of other addresses do not wait for that; there are
     /// as many locks at most as threads that check.
@@ -36,7 +36,7 @@ pub struct Users {
     authorities: RwLock<Vec<String>>,
 }
 
-struct Known {
+struct CachedPerson {
     version: u64,
     person: Arc<Person>,
     /// The state of the list of users in which this was found, and when.
@@ -44,7 +44,7 @@ struct Known {
     checked_ns: u64,
 }
 
-impl Known {
+impl CachedPerson {
     /// Whether nothing has changed since, but perhaps the files of this machine's accounts, which
     /// are looked at again after [`ACCOUNT_FILES_INTERVAL`].
     fn is_current(&self, generation: u64, now_ns: u64) -> bool {
@@ -162,7 +162,7 @@ impl Identity for Users {
         let person = Arc::new(person);
         known.insert(
             name.to_owned(),
-            Known { version, person: person.clone(), generation, checked_ns },
+            CachedPerson { version, person: person.clone(), generation, checked_ns },
         );
         Some(person)
     }

@@ -69,32 +69,32 @@ pub fn decoy() -> Result<String, StateError> {
 /// Memory for one check, 19 MiB, as long as the check lasts.
 struct HashMemory(Vec<Block>);
 
-struct Desks {
+struct HashSlots {
     busy: usize,
     free: Vec<Vec<Block>>,
 }
 
-static DESKS: Mutex<Desks> = Mutex::new(Desks { busy: 0, free: Vec::new() });
+static HASH_SLOTS: Mutex<HashSlots> = Mutex::new(HashSlots { busy: 0, free: Vec::new() });
 static LEFT: Condvar = Condvar::new();
 
-fn desks() -> MutexGuard<'static, Desks> {
-    DESKS.lock().unwrap_or_else(PoisonError::into_inner)
+fn slots() -> MutexGuard<'static, HashSlots> {
+    HASH_SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Pieces of memory that lie ready.
 #[cfg(test)]
-pub(super) fn desks_kept() -> usize {
-    desks().free.len()
+pub(super) fn free_slots() -> usize {
+    slots().free.len()
 }
 
 impl HashMemory {
     fn take() -> Self {
-        let all_taken = |desks: &mut Desks| desks.busy >= PASSWORD_CHECKS_MAX;
-        let waited = LEFT.wait_while(desks(), all_taken);
-        let mut desks = waited.unwrap_or_else(PoisonError::into_inner);
-        desks.busy += 1;
-        let mut blocks = desks.free.pop().unwrap_or_default();
-        drop(desks);
+        let all_taken = |slots: &mut HashSlots| slots.busy >= PASSWORD_CHECKS_MAX;
+        let waited = LEFT.wait_while(slots(), all_taken);
+        let mut slots = waited.unwrap_or_else(PoisonError::into_inner);
+        slots.busy += 1;
+        let mut blocks = slots.free.pop().unwrap_or_default();
+        drop(slots);
         blocks.resize(Argon2::default().params().block_count(), Block::default());
         Self(blocks)
     }
@@ -102,10 +102,10 @@ impl HashMemory {
 
 impl Drop for HashMemory {
     fn drop(&mut self) {
-        let mut desks = desks();
-        desks.busy -= 1;
-        desks.free.push(std::mem::take(&mut self.0));
-        drop(desks);
+        let mut slots = slots();
+        slots.busy -= 1;
+        slots.free.push(std::mem::take(&mut self.0));
+        drop(slots);
         LEFT.notify_one();
     }
 }

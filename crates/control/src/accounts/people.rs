@@ -18,7 +18,7 @@ use crate::access::{BUILT_IN, Permission, Rights, built_in};
 use crate::sessions::{Lifetime, SessionInfo};
 use crate::state::files::digest_hex;
 use crate::tree::{
-    Apply, Branch, Document, Live, Override, Problem, Secrets, Transition, Tree, Who,
+    Actor, Apply, Document, Operational, Override, Problem, Secrets, Subtree, Transition, Tree,
 };
 
 /// The room.
@@ -77,10 +77,10 @@ impl People {
     }
 
     /// The branches that it handles.
-    pub fn branches(self: &Arc<Self>) -> Vec<Branch> {
+    pub fn branches(self: &Arc<Self>) -> Vec<Subtree> {
         // Users, roles, tokens and preferences refer to each other: one branch, one check.
-        let configured = Branch::new(&["configuration"], self.clone());
-        vec![configured, Branch::live(&["maintenance", "sessions"], self.clone())]
+        let configured = Subtree::new(&["configuration"], self.clone());
+        vec![configured, Subtree::live(&["maintenance", "sessions"], self.clone())]
     }
 
     fn take(&self, document: &Document, secrets: &Secrets) {
@@ -141,7 +141,7 @@ impl People {
     }
 
     /// Makes a token's secret.
-    fn issue(&self, path: &Path, who: &Who) -> Result<Json, Problem> {
+    fn issue(&self, path: &Path, who: &Actor) -> Result<Json, Problem> {
         let tree = self.tree.get().and_then(Weak::upgrade);
         let tree = tree.ok_or_else(|| Problem::server(path, "the server is stopping"))?;
         let secret = token_secret();
@@ -215,7 +215,7 @@ impl Apply for People {
     }
 }
 
-impl Live for People {
+impl Operational for People {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         match place(path) {
             AccountNode::User(name) => {
@@ -275,7 +275,7 @@ impl Live for People {
         path: &Path,
         action: &str,
         _parameters: &BTreeMap<String, Value>,
-        who: &Who,
+        who: &Actor,
     ) -> Result<Json, Problem> {
         match (place(path), action) {
             (AccountNode::User(name), "end_sessions") => Ok(self.end_sessions(name)),

@@ -46,7 +46,7 @@ fn names_and_passwords_are_judged() {
 }
 
 #[test]
-fn a_name_that_nobody_has_costs_the_same_hash() {
+fn an_unknown_name_costs_the_same_hash() {
     let accounts = Accounts::new(table()).unwrap();
     // Algorithm, version, memory, passes, lanes: what sets the time.
     let cost = |hash: &str| hash.split('$').take(4).collect::<Vec<_>>().join("$");
@@ -118,7 +118,7 @@ fn however_many_check_a_password_at_once_the_memory_of_few_is_kept() {
             scope.spawn(move || assert_eq!(password::is_right(hash, given), n % 2 == 0));
         }
     });
-    assert!((1..=base::limits::PASSWORD_CHECKS_MAX).contains(&password::desks_kept()));
+    assert!((1..=base::limits::PASSWORD_CHECKS_MAX).contains(&password::free_slots()));
 }
 
 #[test]

@@ -68,14 +68,14 @@ pub(super) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Delivery
     Ok(found)
 }
 
-enum Way {
+enum Transport {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
 /// A connection.
 pub(super) struct Wire {
-    way: Option<Way>,
+    way: Option<Transport>,
     until: Deadline,
     host: String,
     /// For messages.
@@ -98,7 +98,7 @@ impl Wire {
                     limits
                         .map_err(|source| DeliveryError::Unreachable { at: at.clone(), source })?;
                     return Ok(Self {
-                        way: Some(Way::Plain(stream)),
+                        way: Some(Transport::Plain(stream)),
                         until: Deadline::after(ALERT_STEP_TIMEOUT * STEPS),
                         host: host.to_owned(),
                         at,
@@ -128,7 +128,7 @@ impl Wire {
         let connection = ClientConnection::new(config, name)
             .map_err(|e| DeliveryError::Ours(format!("TLS: {e}")))?;
         self.way = match self.way.take() {
-            Some(Way::Plain(stream)) => {
+            Some(Transport::Plain(stream)) => {
                 let mut stream = StreamOwned::new(connection, stream);
                 while stream.conn.is_handshaking() {
                     let done = stream.conn.complete_io(&mut stream.sock);
@@ -138,7 +138,7 @@ impl Wire {
                         return Err(self.broken("begin TLS", source));
                     }
                 }
-                Some(Way::Tls(Box::new(stream)))
+                Some(Transport::Tls(Box::new(stream)))
             }
             other => other,
         };
@@ -148,8 +148,8 @@ impl Wire {
     /// Sends all of it.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), DeliveryError> {
         let sent = match &mut self.way {
-            Some(Way::Plain(stream)) => stream.write_all(bytes),
-            Some(Way::Tls(stream)) => stream.write_all(bytes).and_then(|()| stream.flush()),
+            Some(Transport::Plain(stream)) => stream.write_all(bytes),
+            Some(Transport::Tls(stream)) => stream.write_all(bytes).and_then(|()| stream.flush()),
             None => Err(io::Error::from(io::ErrorKind::NotConnected)),
         };
         sent.map_err(|source| self.broken("send", source))
@@ -179,8 +179,8 @@ impl Wire {
     fn fill(&mut self) -> io::Result<usize> {
         let mut piece = [0; 4096];
         let n = match &mut self.way {
-            Some(Way::Plain(stream)) => stream.read(&mut piece)?,
-            Some(Way::Tls(stream)) => stream.read(&mut piece)?,
+            Some(Transport::Plain(stream)) => stream.read(&mut piece)?,
+            Some(Transport::Tls(stream)) => stream.read(&mut piece)?,
             None => 0,
         };
         self.taken += n;

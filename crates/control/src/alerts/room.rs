@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::message::Kind;
 use super::{Alerts, Inner, Watched, prefix};
-use crate::tree::{Apply, Document, Live, Problem, Transition, Who};
+use crate::tree::{Actor, Apply, Document, Operational, Problem, Transition};
 
 impl Apply for Alerts {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
@@ -56,7 +56,7 @@ fn check(document: &Document) -> Vec<Problem> {
     problems
 }
 
-impl Live for Alerts {
+impl Operational for Alerts {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         let inner = self.inner();
         if *path == prefix() {
@@ -87,7 +87,7 @@ impl Live for Alerts {
         path: &Path,
         action: &str,
         _parameters: &BTreeMap<String, Value>,
-        _who: &Who,
+        _who: &Actor,
     ) -> Result<Json, Problem> {
         if action != "test" {
             return Err(Problem::unknown(path, &format!("unknown action {action}"), ""));

@@ -20,10 +20,10 @@ use super::*;
 use crate::analytics_room::AnalyticsRoom;
 use crate::state::tests::Scratch;
 use crate::tree::tests::disk::MemoryDisk;
-use crate::tree::tests::{commit, create, path, set, who};
+use crate::tree::tests::{actor, commit, create, path, set};
 use crate::tree::view;
 use crate::tree::viewer::Everything;
-use crate::tree::{Branch, Live};
+use crate::tree::{Operational, Subtree};
 use sinks::{Mailbox, Web};
 
 static CONFIGURATION: Context =
@@ -39,9 +39,9 @@ const SOON: Duration = Duration::from_millis(1);
 
 /// The state of the server, as set by the test.
 #[derive(Clone, Default)]
-struct Says(Arc<AtomicBool>);
+struct FakeFacts(Arc<AtomicBool>);
 
-impl Facts for Says {
+impl Facts for FakeFacts {
     fn now(&self, event: Event) -> Option<String> {
         let wrong = event == Event::Service && self.0.load(Ordering::SeqCst);
         wrong.then(|| "nfs is offline".to_owned())
@@ -51,7 +51,7 @@ impl Facts for Says {
 struct Scene {
     tree: Arc<Tree>,
     alerts: Arc<Alerts>,
-    says: Says,
+    says: FakeFacts,
     second: u64,
     scratch: Scratch,
 }
@@ -66,13 +66,13 @@ impl Scene {
         let scratch = Scratch::new();
         let datasets = Datasets::open(engine.clone(), scratch.path(), clock);
         let analytics = AnalyticsRoom::start(engine.clone(), datasets.clone(), &tree);
-        let says = Says::default();
+        let says = FakeFacts::default();
         let outbox = Outbox::start(SOON).unwrap();
         // Without the thread that reads the clock: seconds come from the test.
         let alerts = Arc::new(Alerts::new(engine, Box::new(says.clone()), datasets, "box", outbox));
         tree.join(vec![
-            Branch::new(&["configuration", "alerts"], alerts.clone()),
-            Branch::new(&["analytics"], analytics),
+            Subtree::new(&["configuration", "alerts"], alerts.clone()),
+            Subtree::new(&["analytics"], analytics),
         ]);
         Self { tree, alerts, says, second: T, scratch }
     }
@@ -128,12 +128,12 @@ impl Scene {
 
     fn test(&self, name: &str) -> Result<Json, crate::tree::Problem> {
         let at = path(&format!("/configuration/alerts/{name}"));
-        self.tree.act(&at, "test", &Default::default(), &who(), &Everything)
+        self.tree.act(&at, "test", &Default::default(), &actor(), &Everything)
     }
 }
 
 #[test]
-fn it_fires_clears_and_fires_again_and_the_log_says_so() {
+fn it_fires_clears_and_fires_again_and_each_is_logged() {
     let mut scene = Scene::new();
     scene.alert("reads", json!({}));
     scene.seconds(&[500, 0, 500]);
@@ -214,12 +214,12 @@ fn what_it_is_to_keep_is_kept_from_the_second_in_which_it_fires() {
 }
 
 #[test]
-fn what_cannot_be_kept_any_more_is_told_and_a_user_can_stop_one() {
+fn too_many_datasets_are_reported_and_a_user_can_stop_one() {
     let mut scene = Scene::new();
     let datasets = path("/analytics/datasets");
     let act = |scene: &Scene, at: &str, action: &str, parameters: Json| {
         let parameters = serde_json::from_value(parameters).unwrap();
-        scene.tree.act(&path(at), action, &parameters, &who(), &Everything)
+        scene.tree.act(&path(at), action, &parameters, &actor(), &Everything)
     };
     for n in 0..KEPT_DATASETS_MAX {
         let statistic = format!("nfs3.ops[op=read][share=s{n}][file]");
@@ -243,7 +243,7 @@ fn what_cannot_be_kept_any_more_is_told_and_a_user_can_stop_one() {
 }
 
 #[test]
-fn everyone_is_told_and_the_message_can_be_checked() {
+fn all_receivers_are_notified_and_the_message_can_be_checked() {
     let (mailbox, web) = (Mailbox::start(), Web::start(&[200]));
     let syslog = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     syslog.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -288,7 +288,7 @@ fn everyone_is_told_and_the_message_can_be_checked() {
 }
 
 #[test]
-fn what_fails_is_tried_again_until_it_is_given_up() {
+fn what_fails_is_tried_again_until_it_is_abandoned() {
     let mut scene = Scene::new();
     let web = Web::start(&[503, 503, 204]);
     scene.alert("reads", json!({ "for": 1, "clear_for": 1, "webhook": web.url("/") }));
@@ -316,7 +316,7 @@ fn what_fails_is_tried_again_until_it_is_given_up() {
 }
 
 #[test]
-fn a_trial_message_says_what_arrived_and_what_did_not() {
+fn a_trial_message_lists_what_arrived_and_what_did_not() {
     let (mailbox, web) = (Mailbox::start(), Web::start(&[403]));
     let scene = Scene::new();
     scene.mail(&mailbox);
@@ -382,7 +382,7 @@ fn mail_is_sent_under_tls_with_the_name_and_the_password() {
 }
 
 #[test]
-fn mail_without_a_server_and_what_makes_no_sense_are_refused() {
+fn mail_without_a_server_and_invalid_values_are_refused() {
     let scene = Scene::new();
     let refuse = |properties: Json| {
         let made = commit(&scene.tree, json!([create("/configuration/alerts", "a", properties)]));
@@ -402,7 +402,7 @@ fn mail_without_a_server_and_what_makes_no_sense_are_refused() {
 }
 
 #[test]
-fn an_alert_goes_on_under_another_name_and_anew_with_another_limit() {
+fn an_alert_continues_under_another_name_and_restarts_with_another_limit() {
     let mut scene = Scene::new();
     scene.alert("reads", json!({}));
     scene.seconds(&[500, 500]);

@@ -47,7 +47,7 @@ impl Alerts {
                 watched.seen = seen;
             }
             let Some(happening) = watched.machine.step(rule.timing, reading) else { continue };
-            self.tell(&mut inner, &name, happening, frame.time);
+            self.notify(&mut inner, &name, happening, frame.time);
             drop(inner);
             if matches!(happening, Happening::Fired | Happening::Again) {
                 self.keep(&name, &rule, frame.time);

@@ -30,7 +30,7 @@ pub struct Datasets {
 
 /// Why something is not kept.
 #[derive(Debug, thiserror::Error)]
-pub enum NotKept {
+pub enum DatasetError {
     /// It cannot be.
     #[error(transparent)]
     Refused(#[from] KeepError),
@@ -59,9 +59,9 @@ impl Datasets {
         by: &str,
         now: u64,
         seconds: u64,
-    ) -> Result<Dataset, NotKept> {
+    ) -> Result<Dataset, DatasetError> {
         let dataset = self.engine.kept().keep(stat, by, now, seconds)?;
-        self.write().map_err(NotKept::Unwritten)?;
+        self.write().map_err(DatasetError::Unwritten)?;
         Ok(dataset)
     }
 
@@ -109,8 +109,8 @@ impl Datasets {
         let stat: StatId = stat.parse().map_err(|e| wrong(&KeepError::Stat(e)))?;
         match self.keep(&stat, who, self.now(), seconds) {
             Ok(dataset) => Ok(json!({ "dataset": dataset.name })),
-            Err(NotKept::Refused(e)) => Err(wrong(&e)),
-            Err(NotKept::Unwritten(e)) => Err(Problem::server(path, &e.to_string())),
+            Err(DatasetError::Refused(e)) => Err(wrong(&e)),
+            Err(DatasetError::Unwritten(e)) => Err(Problem::server(path, &e.to_string())),
         }
     }
 

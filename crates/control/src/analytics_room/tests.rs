@@ -11,7 +11,7 @@ use probe::hub::{Hub, HubOptions};
 use serde_json::json;
 
 use super::*;
-use crate::tree::Branch;
+use crate::tree::Subtree;
 use crate::tree::tests::disk::MemoryDisk;
 use crate::tree::tests::{commit, create, path, set};
 
@@ -27,7 +27,7 @@ fn tree() -> (Arc<Tree>, Arc<AnalyticsRoom>, crate::state::tests::Scratch) {
     let datasets = Datasets::open(engine.clone(), scratch.path(), clock.clone());
     let tree = Arc::new(Tree::open(Arc::new(MemoryDisk::default()), &ROOT, clock).unwrap());
     let room = AnalyticsRoom::start(engine, datasets, &tree);
-    tree.join(vec![Branch::new(&["analytics"], room.clone())]);
+    tree.join(vec![Subtree::new(&["analytics"], room.clone())]);
     (tree, room, scratch)
 }
 

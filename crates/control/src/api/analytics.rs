@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::sign_in::bad_body;
-use super::{ApiError, Control, Identity, blocking, json as text, write_down};
-use crate::answer::{AskError, JsonText};
+use super::{ApiError, Control, Identity, blocking, json as text, record_action};
+use crate::answer::{JsonText, RequestError};
 use crate::tree::audit::Record;
 
 /// Default steps: whole parts of a minute, an hour, a day.
@@ -52,10 +52,11 @@ pub async fn counts(
     run(&control, tried, move |engine| {
         // A time before the epoch, or none, is 0.
         let ns = |seconds: f64| (seconds * NS_PER_S as f64) as u64;
-        let counts = engine.counts(&group, ns(from), ns(to)).ok_or_else(|| AskError::Wrong {
-            failed: format!("the group {group:?} has no operations"),
-            hint: "GET /api/v1/analytics/statistics lists the groups".to_owned(),
-        })?;
+        let counts =
+            engine.counts(&group, ns(from), ns(to)).ok_or_else(|| RequestError::Wrong {
+                failed: format!("the group {group:?} has no operations"),
+                hint: "GET /api/v1/analytics/statistics lists the groups".to_owned(),
+            })?;
         Ok(json_of(&counts))
     })
     .await
@@ -84,7 +85,8 @@ pub async fn data(
         ApiError::wrong(tried, &e.body_text(), hint)
     })?;
     let now = control.clock.wall_ns() / NS_PER_S;
-    let (stat, question) = question(query, now).map_err(|e| ApiError::from_ask(tried, e))?;
+    let (stat, question) =
+        question(query, now).map_err(|e| ApiError::from_request_error(tried, e))?;
     run(&control, tried, move |engine| {
         let data = engine.data(&parse(&stat)?, &question).map_err(|e| refusal(&e))?;
         Ok(json_of(&data))
@@ -93,8 +95,8 @@ pub async fn data(
 }
 
 /// Fills in what the caller left out, and refuses what would not end.
-pub(super) fn question(query: DataQuery, now: u64) -> Result<(String, Question), AskError> {
-    let wrong = |failed: String, hint: String| Err(AskError::Wrong { failed, hint });
+pub(super) fn question(query: DataQuery, now: u64) -> Result<(String, Question), RequestError> {
+    let wrong = |failed: String, hint: String| Err(RequestError::Wrong { failed, hint });
     let whole = |t: Option<f64>| t.map(|t| t.floor() as i64);
     let top = query.top.unwrap_or(API_TOP_DEFAULT).clamp(1, API_TOP_MAX);
     let (from, to, source) = (whole(query.from), whole(query.to), query.source);
@@ -128,18 +130,18 @@ pub(super) fn question(query: DataQuery, now: u64) -> Result<(String, Question),
 const EMPTY: &str = "from must be before to; negative times count back from now";
 
 /// A statistic by its id.
-pub(super) fn parse(stat: &str) -> Result<StatId, AskError> {
+pub(super) fn parse(stat: &str) -> Result<StatId, RequestError> {
     stat.parse().map_err(|e| refusal(&QueryError::Stat(e)))
 }
 
 /// The error of a query, by cause: the request or the server.
-pub(super) fn refusal(error: &QueryError) -> AskError {
+pub(super) fn refusal(error: &QueryError) -> RequestError {
     let hint = match error {
         QueryError::Stat(_) => "GET /api/v1/analytics/statistics lists the statistics",
         QueryError::Interval(_) => EMPTY,
-        QueryError::Busy | QueryError::Store(_) => return AskError::Failed(chain(error)),
+        QueryError::Busy | QueryError::Store(_) => return RequestError::Failed(chain(error)),
     };
-    AskError::Wrong { failed: chain(error), hint: hint.to_owned() }
+    RequestError::Wrong { failed: chain(error), hint: hint.to_owned() }
 }
 
 /// An error and its sources, joined by colons.
@@ -168,8 +170,8 @@ pub async fn collect(
     let tried = "switch the breakdowns";
     let Json(Collect { on }) = body.map_err(|e| bad_body(&e, r#"send {"on": true}"#))?;
     let (path, after) = ("/analytics".to_owned(), on.into());
-    let record = Record { path, after, ..Record::new(&identity.who(), "collect") };
-    write_down(&control, tried, record).await?;
+    let record = Record { path, after, ..Record::new(&identity.actor(), "collect") };
+    record_action(&control, tried, record).await?;
     run(&control, tried, move |engine| {
         engine.hub().set_collect(on);
         Ok(json!({ "on": on }).to_string())
@@ -181,8 +183,8 @@ pub async fn collect(
 async fn run(
     control: &Arc<Control>,
     tried: &'static str,
-    question: impl FnOnce(&Engine) -> Result<JsonText, AskError> + Send + 'static,
+    question: impl FnOnce(&Engine) -> Result<JsonText, RequestError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let answer = blocking(control, tried, |appliance| question(appliance.engine())).await?;
-    answer.map(text).map_err(|e| ApiError::from_ask(tried, e))
+    answer.map(text).map_err(|e| ApiError::from_request_error(tried, e))
 }

@@ -54,7 +54,7 @@ pub async fn import(
         _ => return Err(ApiError::wrong(tried, "dry_run is 0 or 1", hint)),
     };
     let done = with_tree(&control, tried, move |tree| {
-        tree.import_over(revision, &text, dry_run, &identity.who(), &identity)
+        tree.import_over(revision, &text, dry_run, &identity.actor(), &identity)
     });
     let done = done.await?.map_err(|e| ApiError::from_problems(tried, &e))?;
     answer(tried, &done)
@@ -130,7 +130,7 @@ pub async fn restore(
     let Json(Restore { revision, seen }) =
         body.map_err(|e| sign_in::bad_body(&e, r#"send {"revision": N}"#))?;
     let done = with_tree(&control, tried, move |tree| {
-        tree.restore_over(seen, revision, &identity.who(), &identity)
+        tree.restore_over(seen, revision, &identity.actor(), &identity)
     });
     let done = done.await?.map_err(|e| ApiError::from_problems(tried, &e))?;
     answer(tried, &done)

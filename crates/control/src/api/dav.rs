@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::json;
 
-use super::{ApiError, Control, Identity, answer, blocking, write_down};
+use super::{ApiError, Control, Identity, answer, blocking, record_action};
 use crate::tree::audit::Record;
 
 /// The node that the locks are of.
@@ -32,8 +32,8 @@ pub async fn release(
     let lock = lock.ok_or_else(|| no_lock(tried))?;
     let before = json!({ "lock": lock.id, "file": lock.file, "user": lock.user });
     let path = SERVICE.to_owned();
-    let record = Record { path, before, ..Record::new(&identity.who(), "release") };
-    write_down(&control, tried, record).await?;
+    let record = Record { path, before, ..Record::new(&identity.actor(), "release") };
+    record_action(&control, tried, record).await?;
     let ended =
         blocking(&control, tried, move |appliance| appliance.dav().release(&id, &identity.user));
     let ended = ended.await?.map_err(|failed| {

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Level;
-use crate::answer::AskError;
+use crate::answer::RequestError;
 use crate::tree::{Fault, Problem};
 
 /// An error with its HTTP status.
@@ -132,20 +132,20 @@ impl ApiError {
     }
 
     /// The error of a question for statistics.
-    pub fn from_ask(tried: &str, error: AskError) -> Self {
+    pub fn from_request_error(tried: &str, error: RequestError) -> Self {
         match error {
-            AskError::Wrong { failed, hint } => Self::wrong(tried, &failed, &hint),
-            AskError::Failed(reason) => Self::failed(tried, &reason),
+            RequestError::Wrong { failed, hint } => Self::wrong(tried, &failed, &hint),
+            RequestError::Failed(reason) => Self::failed(tried, &reason),
         }
     }
 
-    /// As [`Self::from_ask`], for questions in which what is wrong is that it is not there: 404.
-    pub fn missing(tried: &str, error: AskError) -> Self {
+    /// As [`Self::from_request_error`], for queries of what does not exist: 404.
+    pub fn missing(tried: &str, error: RequestError) -> Self {
         match error {
-            AskError::Wrong { failed, hint } => {
+            RequestError::Wrong { failed, hint } => {
                 Self::new(StatusCode::NOT_FOUND, tried, &failed, &hint)
             }
-            AskError::Failed(_) => Self::from_ask(tried, error),
+            RequestError::Failed(_) => Self::from_request_error(tried, error),
         }
     }
 }

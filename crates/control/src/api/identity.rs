@@ -8,7 +8,7 @@ use super::{ApiError, Control, Peer};
 use crate::access::{Level, Rights};
 use crate::state::files::digest;
 use crate::tree::viewer::Viewer;
-use crate::tree::{Connection, Who};
+use crate::tree::{Actor, Connection};
 
 /// Name of the session cookie. With this prefix a browser takes it over TLS only, from this very
 /// host, and for all of its paths (RFC 6265bis §4.1.3.2): no other host below the same domain can
@@ -131,8 +131,8 @@ impl Viewer for Identity {
 
 impl Identity {
     /// Its name and source, for the audit log.
-    pub fn who(&self) -> Who {
-        Who::new(&self.user, &self.from).over(self.connection)
+    pub fn actor(&self) -> Actor {
+        Actor::new(&self.user, &self.from).over(self.connection)
     }
 
     /// The error for a sender without `level` in `scope`.

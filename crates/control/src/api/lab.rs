@@ -83,7 +83,7 @@ pub async fn figures_of(
     let Json(result) = body.map_err(|e| bad_body(&e, "send a result.json or summary.json"))?;
     let shown = move |appliance: &dyn Appliance| appliance.lab().figures_of(result);
     let found = blocking(&control, tried, shown).await?;
-    found.map(json).map_err(|e| ApiError::from_ask(tried, e))
+    found.map(json).map_err(|e| ApiError::from_request_error(tried, e))
 }
 
 /// Which runs.

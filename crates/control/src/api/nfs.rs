@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiError, Control, Identity, blocking, json, write_down};
+use super::{ApiError, Control, Identity, blocking, json, record_action};
 use crate::tree::audit::Record;
 
 /// The node that the clients are of.
@@ -16,11 +16,11 @@ const SERVICE: &str = "/configuration/services/nfs";
 
 /// The client with the opens or locks.
 #[derive(Debug, Default, Deserialize)]
-pub struct Whose {
+pub struct ClientParameter {
     client: Option<String>,
 }
 
-type WhoseQuery = Result<Query<Whose>, QueryRejection>;
+type ClientQuery = Result<Query<ClientParameter>, QueryRejection>;
 
 /// `GET /api/v1/services/nfs/clients`.
 pub async fn clients(State(control): State<Arc<Control>>) -> Result<Response, ApiError> {
@@ -32,22 +32,22 @@ pub async fn clients(State(control): State<Arc<Control>>) -> Result<Response, Ap
 /// `GET /api/v1/services/nfs/opens`.
 pub async fn opens(
     State(control): State<Arc<Control>>,
-    query: WhoseQuery,
+    query: ClientQuery,
 ) -> Result<Response, ApiError> {
     let tried = "list what NFS clients hold open";
-    let whose = whose(tried, query)?;
-    let rows = blocking(&control, tried, move |appliance| appliance.nfs().opens(whose.as_deref()));
+    let client = client(tried, query)?;
+    let rows = blocking(&control, tried, move |appliance| appliance.nfs().opens(client.as_deref()));
     text(tried, &rows.await?.ok_or_else(|| no_client(tried))?)
 }
 
 /// `GET /api/v1/services/nfs/locks`.
 pub async fn locks(
     State(control): State<Arc<Control>>,
-    query: WhoseQuery,
+    query: ClientQuery,
 ) -> Result<Response, ApiError> {
     let tried = "list the locks of NFS clients";
-    let whose = whose(tried, query)?;
-    let rows = blocking(&control, tried, move |appliance| appliance.nfs().locks(whose.as_deref()));
+    let client = client(tried, query)?;
+    let rows = blocking(&control, tried, move |appliance| appliance.nfs().locks(client.as_deref()));
     text(tried, &rows.await?.ok_or_else(|| no_client(tried))?)
 }
 
@@ -59,18 +59,18 @@ pub async fn expire(
 ) -> Result<Response, ApiError> {
     let tried = "expire an NFS client";
     let (path, after) = (SERVICE.to_owned(), id.clone().into());
-    let record = Record { path, after, ..Record::new(&identity.who(), "expire") };
-    write_down(&control, tried, record).await?;
+    let record = Record { path, after, ..Record::new(&identity.actor(), "expire") };
+    record_action(&control, tried, record).await?;
     let ended =
         blocking(&control, tried, move |appliance| appliance.nfs().expire(&id, &identity.user));
     text(tried, &ended.await?.ok_or_else(|| no_client(tried))?)
 }
 
-fn whose(tried: &str, query: WhoseQuery) -> Result<Option<String>, ApiError> {
-    let Query(whose) = query.map_err(|e| {
+fn client(tried: &str, query: ClientQuery) -> Result<Option<String>, ApiError> {
+    let Query(parameter) = query.map_err(|e| {
         ApiError::wrong(tried, &e.body_text(), "?client=ID from the list of clients")
     })?;
-    Ok(whose.client)
+    Ok(parameter.client)
 }
 
 fn no_client(tried: &str) -> ApiError {

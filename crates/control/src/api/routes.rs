@@ -146,7 +146,7 @@ fn records() -> Vec<Route> {
 fn session() -> Vec<Route> {
     const PATH: &str = "/session";
     vec![
-        Route::new(Method::GET, PATH, SignedIn, "Signed-in user and permissions", sign_in::who),
+        Route::new(Method::GET, PATH, SignedIn, "Signed-in user and permissions", sign_in::current),
         Route::new(Method::POST, PATH, Nothing, "Sign in with a password", sign_in::sign_in),
         Route::new(Method::DELETE, PATH, Nothing, "Sign out", sign_in::sign_out),
     ]

@@ -18,7 +18,7 @@ use super::{ApiError, Control, Credential, Identity, Peer, ui};
 use crate::accounts::Verdict;
 use crate::listen::node::ADMINISTRATION;
 use crate::state::files::random_hex;
-use crate::tree::Who;
+use crate::tree::Actor;
 
 /// Body of `POST /api/v1/session`.
 #[derive(Deserialize)]
@@ -95,7 +95,7 @@ async fn note(
         (_, "") => base::info!(ADMINISTRATION, "{action}: {user} from {from}"),
         _ => base::info!(ADMINISTRATION, "{action}: {user} from {from} by {how}"),
     }
-    let who = Who::new(user, &from.to_string());
+    let who = Actor::new(user, &from.to_string());
     let tree = control.tree.clone();
     let written = tokio::task::spawn_blocking(move || tree.audit().note(&who, action, how)).await;
     if let Ok(Err(e)) = written {
@@ -116,7 +116,7 @@ fn data_only(user: &str) -> ApiError {
 }
 
 /// `GET /api/v1/session`.
-pub async fn who(Extension(identity): Extension<Identity>) -> Response {
+pub async fn current(Extension(identity): Extension<Identity>) -> Response {
     let via = match identity.way {
         Credential::Local => "local",
         Credential::Token => "token",

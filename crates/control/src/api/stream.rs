@@ -48,7 +48,7 @@ pub async fn stream(
     let engine = control.appliance.engine();
     let seconds = stats
         .and_then(|stats| engine.subscribe(stats).map_err(|e| refusal(&e)))
-        .map_err(|e| ApiError::from_ask(TRIED, e))?;
+        .map_err(|e| ApiError::from_request_error(TRIED, e))?;
     let (sender, receiver) = channel(API_STREAM_BUFFER);
     tokio::task::spawn_blocking(move || {
         pump(&control, seconds, &sender);

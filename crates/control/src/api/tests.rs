@@ -81,7 +81,7 @@ impl Server {
     }
 
     /// The newest record of the audit log.
-    fn last_written_down(&self) -> Record {
+    fn last_recorded(&self) -> Record {
         let wanted = AuditFilter { limit: 1, ..AuditFilter::default() };
         self.tree.audit().read(&wanted).unwrap().remove(0)
     }
@@ -158,7 +158,7 @@ async fn data_has_its_interval() {
 }
 
 #[tokio::test]
-async fn wrong_questions_are_told_why() {
+async fn wrong_queries_are_refused_with_the_reason() {
     let server = Server::new();
     let cases = [
         ("stat=no.such", "unknown statistic"),
@@ -195,12 +195,12 @@ async fn lists_recorder_and_switch() {
     let answer = server.send(switch, r#"{"on": false}"#).await;
     assert_eq!(value(answer).await, json!({ "on": false }));
     assert!(server.fake.switched_off());
-    let last = server.last_written_down();
+    let last = server.last_recorded();
     assert_eq!((&*last.path, &*last.action, last.after), ("/analytics", "collect", json!(false)));
 }
 
 #[tokio::test]
-async fn the_stream_sends_seconds_and_says_what_was_lost() {
+async fn the_stream_sends_seconds_and_reports_what_was_lost() {
     let server = Server::new();
     let path = "/api/v1/analytics/stream?stat=nfs3.ops%5Bop%5D&stat=cpu.utilization";
     let response = server.get(path).await;

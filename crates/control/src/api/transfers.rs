@@ -11,7 +11,7 @@ use vfs::transfers::{Direction, Outcome, Scheme};
 
 use super::{ApiError, Control, answer, blocking};
 use crate::nfs::Listing;
-use crate::transfers::Wanted;
+use crate::transfers::TransferFilter;
 
 /// Which transfers.
 #[derive(Deserialize)]
@@ -55,7 +55,8 @@ pub async fn transfers(
     let most = limit.unwrap_or(TRANSFER_LOG_ROWS_MAX).min(TRANSFER_LOG_ROWS_MAX);
     // One more shows whether there is more.
     let limit = most + 1;
-    let wanted = Wanted { since, until, protocol, direction, outcome, user, client, share, limit };
+    let wanted =
+        TransferFilter { since, until, protocol, direction, outcome, user, client, share, limit };
     let read =
         move |appliance: &dyn crate::appliance::Appliance| appliance.transfers().read(&wanted);
     let mut rows =

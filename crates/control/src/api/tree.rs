@@ -73,7 +73,7 @@ pub async fn change(
     let hint = r#"send {"changes": [{"set": PATH, "property": NAME, "value": …}]}"#;
     let Json(request) = body.map_err(|e| sign_in::bad_body(&e, hint))?;
     let done =
-        with_tree(&control, tried, move |tree| tree.commit(&request, &identity.who(), &identity));
+        with_tree(&control, tried, move |tree| tree.commit(&request, &identity.actor(), &identity));
     let done = done.await?.map_err(|e| ApiError::from_problems(tried, &e))?;
     answer(tried, &done)
 }
@@ -104,7 +104,7 @@ pub async fn act(
         body.map_err(|e| sign_in::bad_body(&e, r#"send {"parameters": {…}}"#))?;
     let result = with_tree(&control, tried, move |tree| {
         let path = change::parse(&path)?;
-        tree.act(&path, &action, &parameters, &identity.who(), &identity)
+        tree.act(&path, &action, &parameters, &identity.actor(), &identity)
     });
     let result = match result.await? {
         Ok(result) => result,

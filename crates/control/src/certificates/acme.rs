@@ -66,7 +66,7 @@ pub async fn order(
     let mut order = account
         .new_order(&NewOrder::new(&identifiers))
         .await
-        .map_err(|e| told("the CA rejected the order", &e))?;
+        .map_err(|e| failure("the CA rejected the order", &e))?;
     let ready = async {
         let _kept = proofs(acme.proof, &mut order, answers).await?;
         wait_until_ready(&mut order).await
@@ -85,11 +85,11 @@ pub async fn order(
         }
     }
     let key =
-        order.finalize().await.map_err(|e| told("the CA did not issue the certificate", &e))?;
+        order.finalize().await.map_err(|e| failure("the CA did not issue the certificate", &e))?;
     let chain = order
-        .poll_certificate(&patience())
+        .poll_certificate(&retry_policy())
         .await
-        .map_err(|e| told("the certificate did not arrive", &e))?;
+        .map_err(|e| failure("the certificate did not arrive", &e))?;
     Ok(Given { chain, key })
 }
 
@@ -105,7 +105,7 @@ async fn open(
         return builder
             .from_credentials(known)
             .await
-            .map_err(|e| told("the CA cannot be reached", &e));
+            .map_err(|e| failure("the CA cannot be reached", &e));
     }
     let contacts: Vec<String> = acme.contacts.iter().map(|one| format!("mailto:{one}")).collect();
     let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
@@ -117,7 +117,7 @@ async fn open(
     let (account, credentials) = builder
         .create(&new, acme.directory.clone(), None)
         .await
-        .map_err(|e| told("the CA rejected the account", &e))?;
+        .map_err(|e| failure("the CA rejected the account", &e))?;
     let credentials = serde_json::to_value(&credentials)
         .map_err(|e| format!("the account cannot be stored: {e}"))?;
     keep(credentials);
@@ -134,7 +134,7 @@ async fn proofs(
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization =
-            authorization.map_err(|e| told("the CA sent no authorizations", &e))?;
+            authorization.map_err(|e| failure("the CA sent no authorizations", &e))?;
         if authorization.status == AuthorizationStatus::Valid {
             continue;
         }
@@ -154,16 +154,16 @@ async fn proofs(
         challenge
             .set_ready()
             .await
-            .map_err(|e| told("the CA did not validate the challenge", &e))?;
+            .map_err(|e| failure("the CA did not validate the challenge", &e))?;
     }
     Ok(kept)
 }
 
 async fn wait_until_ready(order: &mut Order) -> Result<(), String> {
-    let otherwise = match order.poll_ready(&patience()).await {
+    let otherwise = match order.poll_ready(&retry_policy()).await {
         Ok(OrderStatus::Ready | OrderStatus::Valid) => return Ok(()),
         Ok(_) => "the CA refused the order without a reason".to_owned(),
-        Err(e) => told("the CA refused the order", &e),
+        Err(e) => failure("the CA refused the order", &e),
     };
     Err(refusal(order).await.unwrap_or(otherwise))
 }
@@ -191,11 +191,11 @@ fn identifier(name: &str) -> Identifier {
     }
 }
 
-fn patience() -> RetryPolicy {
+fn retry_policy() -> RetryPolicy {
     RetryPolicy::new().timeout(ACME_ORDER_TIMEOUT)
 }
 
-fn told(what: &str, error: &Error) -> String {
+fn failure(what: &str, error: &Error) -> String {
     match error {
         Error::Api(problem) => {
             let why = problem.detail.as_deref().unwrap_or("no reason given");

@@ -78,19 +78,19 @@ impl Drop for Answer {
 
 /// RFC 8737 §3: a certificate for the name alone, with the digest in it.
 fn proof(name: &str, digest: &[u8]) -> Result<CertifiedKey, String> {
-    let told = |e: &dyn std::fmt::Display| {
+    let failed = |e: &dyn std::fmt::Display| {
         format!("cannot create the challenge certificate for {name}: {e}")
     };
     if digest.len() != 32 {
-        return Err(told(&"a digest has 32 bytes"));
+        return Err(failed(&"a digest has 32 bytes"));
     }
-    let key = KeyPair::generate().map_err(|e| told(&e))?;
-    let mut params = CertificateParams::new(vec![name.to_owned()]).map_err(|e| told(&e))?;
+    let key = KeyPair::generate().map_err(|e| failed(&e))?;
+    let mut params = CertificateParams::new(vec![name.to_owned()]).map_err(|e| failed(&e))?;
     params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
-    let made = params.self_signed(&key).map_err(|e| told(&e))?;
+    let made = params.self_signed(&key).map_err(|e| failed(&e))?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = rustls::crypto::aws_lc_rs::default_provider();
-    let key = provider.key_provider.load_private_key(key).map_err(|e| told(&e))?;
+    let key = provider.key_provider.load_private_key(key).map_err(|e| failed(&e))?;
     // Without checking the key against the certificate: the check would refuse the critical
     // extension, which only a CA understands.
     Ok(CertifiedKey::new(vec![made.der().clone()], key))

@@ -20,11 +20,11 @@ use super::node::OWN;
 use super::own::Own;
 use super::pair::{Pair, Wrong};
 use super::shown::Shown;
-use super::wanted::{Item, Wanted, certificates, check};
+use super::wanted::{Item, Settings, certificates, check};
 use super::x509::Facts;
 use crate::state::StateError;
 use crate::state::keys::Identity;
-use crate::tree::{Apply, Branch, Live, Override, Problem, Transition, Tree, Who};
+use crate::tree::{Actor, Apply, Operational, Override, Problem, Subtree, Transition, Tree};
 
 /// The host: the names of its certificate, and the address that a CA connects to.
 #[derive(Debug, Clone)]
@@ -52,10 +52,10 @@ pub struct Certificates {
 type Listener = Box<dyn Fn() + Send + Sync>;
 
 struct Inner {
-    wanted: Wanted,
+    wanted: Settings,
     own: Own,
     issued: BTreeMap<String, Issued>,
-    orders: BTreeMap<String, Tried>,
+    orders: BTreeMap<String, OrderState>,
     /// Why the server's own cannot be renewed.
     stuck: Option<String>,
     /// What is shown, and why it is not what is in use.
@@ -64,7 +64,7 @@ struct Inner {
 
 /// How orders went.
 #[derive(Default, Clone)]
-struct Tried {
+struct OrderState {
     /// Not before then, seconds since the epoch.
     next: u64,
     /// A renewal was requested.
@@ -92,7 +92,8 @@ impl Certificates {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, StateError> {
         let document = tree.document();
-        let wanted = Wanted::of(&document, &|path, name| tree.secrets().get(&document, path, name));
+        let wanted =
+            Settings::of(&document, &|path, name| tree.secrets().get(&document, path, name));
         let names = all_names(&host.names, &wanted.names);
         let own = Own::open(state, &names, clock.wall_ns() / NS_PER_S, false)?;
         let unusable = |wrong: Wrong| StateError::Damaged {
@@ -175,8 +176,8 @@ impl Certificates {
     }
 
     /// The branch that it handles.
-    pub fn branch(self: &Arc<Self>) -> Branch {
-        Branch::new(&["configuration", "certificates"], self.clone())
+    pub fn branch(self: &Arc<Self>) -> Subtree {
+        Subtree::new(&["configuration", "certificates"], self.clone())
     }
 
     /// The fingerprint of what is shown.
@@ -277,7 +278,7 @@ impl Certificates {
         }
     }
 
-    fn take(&self, wanted: Wanted) -> Result<(), StateError> {
+    fn take(&self, wanted: Settings) -> Result<(), StateError> {
         let names = all_names(&self.host.names, &wanted.names);
         let own = Own::open(&self.state, &names, self.now(), false)?;
         let mut inner = self.lock();
@@ -366,7 +367,7 @@ impl Certificates {
         match &why_not {
             None => {
                 base::info!("certificates", "{name} was issued by the CA");
-                *tried = Tried::default();
+                *tried = OrderState::default();
             }
             Some(why) => {
                 base::info!("certificates", "{name}: {why}");
@@ -410,7 +411,7 @@ impl Certificates {
             return Err(Problem::conflict(path, sentence, "set terms_agreed"));
         }
         let tried = inner.orders.entry(name.to_owned()).or_default();
-        *tried = Tried { asked: true, ..Tried::default() };
+        *tried = OrderState { asked: true, ..OrderState::default() };
         drop(inner);
         self.wake.notify_one();
         Ok(json!({ "begun": true }))
@@ -563,12 +564,12 @@ impl Apply for Certificates {
             }
         }
         let wanted =
-            Wanted::of(transition.new, &|path, property| transition.secret(path, property));
+            Settings::of(transition.new, &|path, property| transition.secret(path, property));
         self.take(wanted).map_err(|e| Problem::server(&at, &e.to_string()))
     }
 }
 
-impl Live for Certificates {
+impl Operational for Certificates {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         match path.segments().get(2) {
             None => self.of_all(),
@@ -588,7 +589,7 @@ impl Live for Certificates {
         path: &Path,
         action: &str,
         _parameters: &BTreeMap<String, Value>,
-        _who: &Who,
+        _who: &Actor,
     ) -> Result<Json, Problem> {
         match action {
             "renew" => self.renew(path),

@@ -15,7 +15,7 @@ use crate::tree::{Document, Problem, Transition};
 
 /// All of it.
 #[derive(Default)]
-pub struct Wanted {
+pub struct Settings {
     /// Which is to be shown.
     pub in_use: String,
     /// Names in addition to the host's own.
@@ -43,7 +43,7 @@ pub fn certificates() -> Path {
     Path::of(&["configuration", "certificates"])
 }
 
-impl Wanted {
+impl Settings {
     /// The certificates of `document`; `secret` returns the secrets that it refers to.
     pub fn of(document: &Document, secret: &dyn Fn(&Path, &str) -> Option<String>) -> Self {
         let at = certificates();
@@ -83,7 +83,7 @@ pub fn check(transition: &Transition<'_>, now_ns: u64) -> Vec<Problem> {
     if !transition.old.differs_in(new, &at) {
         return Vec::new();
     }
-    let wanted = Wanted::of(new, &|path, property| transition.secret(path, property));
+    let wanted = Settings::of(new, &|path, property| transition.secret(path, property));
     let mut problems = Vec::new();
     if wanted.in_use != OWN && !wanted.items.contains_key(&wanted.in_use) {
         let sentence = format!("unknown certificate {:?}", wanted.in_use);

@@ -1,7 +1,7 @@
 //! What could come next on a line: commands, contexts, items, properties, their values.
 
 use super::declared::{Context, Kind, Property};
-use super::place::Place;
+use super::place::NodePath;
 use super::shell::{Shell, VERBS, Verb};
 use super::words::{self, Word, quote};
 
@@ -53,7 +53,7 @@ pub fn complete(shell: &Shell, line: &str) -> Vec<Candidate> {
     ideas.into_iter().filter(fits).map(candidate).collect()
 }
 
-fn ideas(shell: &Shell, place: Place, before: &[Word], typed: &str) -> Vec<Idea> {
+fn ideas(shell: &Shell, place: NodePath, before: &[Word], typed: &str) -> Vec<Idea> {
     let Some(found) = shell.tree().find(&place) else { return Vec::new() };
     let context = found.context;
     let Some((first, rest)) = before.split_first() else {
@@ -79,8 +79,8 @@ fn ideas(shell: &Shell, place: Place, before: &[Word], typed: &str) -> Vec<Idea>
 }
 
 /// Where a path leads, names of items being taken on trust.
-fn walk(tree: &Context, place: &Place, path: &str) -> Option<Place> {
-    let mut place = if path.starts_with('/') { Place::default() } else { place.clone() };
+fn walk(tree: &Context, place: &NodePath, path: &str) -> Option<NodePath> {
+    let mut place = if path.starts_with('/') { NodePath::default() } else { place.clone() };
     for name in path.split('/').filter(|name| !name.is_empty()) {
         place = if name == ".." { place.parent() } else { place.child(name) };
     }
@@ -88,7 +88,7 @@ fn walk(tree: &Context, place: &Place, path: &str) -> Option<Place> {
 }
 
 /// Contexts and items as parts of a path.
-fn places(shell: &Shell, place: &Place, typed: &str) -> Vec<Idea> {
+fn places(shell: &Shell, place: &NodePath, typed: &str) -> Vec<Idea> {
     let (above, _) = typed.rsplit_once('/').map_or(("", typed), |(above, last)| (above, last));
     let prefix = if typed.contains('/') { format!("{above}/") } else { String::new() };
     let base = if prefix.is_empty() {
@@ -113,7 +113,7 @@ fn places(shell: &Shell, place: &Place, typed: &str) -> Vec<Idea> {
 
 fn arguments(
     shell: &Shell,
-    place: &Place,
+    place: &NodePath,
     context: &Context,
     verb: Verb,
     typed: &str,
@@ -178,7 +178,7 @@ fn assignments(
 
 /// Names of the items of a node, as far as the server lists them.
 fn named(shell: &Shell, path: &str) -> Vec<(String, String)> {
-    let place = Place::parse(path);
+    let place = NodePath::parse(path);
     let noun = shell.tree().find(&place).and_then(|found| found.context.items.as_ref());
     let noun = noun.map_or("", |items| items.noun.as_str());
     let names = shell.items(&place).unwrap_or_default();

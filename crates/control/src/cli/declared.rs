@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::place::Place;
+use super::place::NodePath;
 
 /// A node of the tree.
 #[derive(Debug, Clone, Deserialize)]
@@ -211,7 +211,7 @@ pub struct DeclaredNode<'a> {
 
 impl Context {
     /// What is at `place`, names of items being taken on trust.
-    pub fn find(&self, place: &Place) -> Option<DeclaredNode<'_>> {
+    pub fn find(&self, place: &NodePath) -> Option<DeclaredNode<'_>> {
         let mut found = DeclaredNode { context: self, item_of: None };
         for name in &place.0 {
             found = found.context.step(name)?;

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::declared::Context;
 use super::pending::Pending;
-use super::place::Place;
+use super::place::NodePath;
 
 /// A node.
 #[derive(Debug, Clone, Deserialize)]
@@ -80,7 +80,7 @@ pub const UNCOMMITTED: &str = "uncommitted";
 
 impl Node {
     /// A node that only waiting changes make: all defaults.
-    pub fn new(place: &Place, declared: &Context) -> Self {
+    pub fn new(place: &NodePath, declared: &Context) -> Self {
         let shown = |property: &super::declared::Property| Shown {
             name: property.name.clone(),
             value: property.default.clone(),
@@ -100,7 +100,7 @@ impl Node {
 
     /// The same once the changes are done.
     #[must_use]
-    pub fn after(mut self, place: &Place, declared: &Context, pending: &Pending) -> Self {
+    pub fn after(mut self, place: &NodePath, declared: &Context, pending: &Pending) -> Self {
         self.path = place.to_string();
         for shown in &mut self.properties {
             let Some(value) = pending.value(place, &shown.name) else { continue };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
-use super::place::Place;
+use super::place::NodePath;
 
 /// One change, as the API takes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,7 +13,7 @@ pub enum Change {
     /// A property gets a value.
     Set {
         /// Where.
-        at: Place,
+        at: NodePath,
         /// Which property.
         property: String,
         /// Its value.
@@ -22,14 +22,14 @@ pub enum Change {
     /// A property gets its default or what is inherited.
     Unset {
         /// Where.
-        at: Place,
+        at: NodePath,
         /// Which property.
         property: String,
     },
     /// An item is made.
     Create {
         /// Below what.
-        parent: Place,
+        parent: NodePath,
         /// Its name.
         name: String,
         /// What it is given.
@@ -38,14 +38,14 @@ pub enum Change {
     /// An item goes.
     Destroy {
         /// Which.
-        at: Place,
+        at: NodePath,
         /// Whether the user has confirmed what is destroyed with it.
         confirm: bool,
     },
     /// An item is renamed.
     Rename {
         /// Which.
-        at: Place,
+        at: NodePath,
         /// Its new name.
         to: String,
     },
@@ -72,7 +72,7 @@ impl Change {
     }
 
     /// The place that it makes, if it makes one.
-    pub fn creates(&self) -> Option<Place> {
+    pub fn creates(&self) -> Option<NodePath> {
         match self {
             Self::Create { parent, name, .. } => Some(parent.child(name)),
             _ => None,
@@ -80,7 +80,7 @@ impl Change {
     }
 
     /// Whether it changes `place` or anything below.
-    fn is_within(&self, place: &Place) -> bool {
+    fn is_within(&self, place: &NodePath) -> bool {
         match self {
             Self::Set { at, .. } | Self::Unset { at, .. } => at.within(place),
             Self::Create { parent, name, .. } => parent.child(name).within(place),
@@ -88,7 +88,7 @@ impl Change {
         }
     }
 
-    fn is_for(&self, place: &Place, name: &str) -> bool {
+    fn is_for(&self, place: &NodePath, name: &str) -> bool {
         match self {
             Self::Set { at, property, .. } | Self::Unset { at, property } => {
                 at == place && property == name
@@ -98,7 +98,7 @@ impl Change {
     }
 
     /// The same after `from` was renamed.
-    fn moved(self, from: &Place, to: &Place) -> Self {
+    fn moved(self, from: &NodePath, to: &NodePath) -> Self {
         match self {
             Self::Set { at, property, value } => {
                 Self::Set { at: at.moved(from, to), property, value }
@@ -119,7 +119,7 @@ impl Change {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Before {
     /// The server has it, under this name still.
-    Server(Place),
+    Server(NodePath),
     /// A change makes it, or makes what it is in.
     New,
     /// A change takes it away.
@@ -174,7 +174,7 @@ impl Pending {
         self
     }
 
-    fn destroy(&mut self, at: Place, confirm: bool) {
+    fn destroy(&mut self, at: NodePath, confirm: bool) {
         let new = self.before(&at) == Before::New;
         let moved = self.changes.iter().any(|change| matches!(change, Change::Rename { .. }));
         if new || !moved {
@@ -188,7 +188,7 @@ impl Pending {
         }
     }
 
-    fn rename(&mut self, at: Place, to: String) {
+    fn rename(&mut self, at: NodePath, to: String) {
         if self.before(&at) != Before::New {
             self.changes.push(Change::Rename { at, to });
             return;
@@ -200,7 +200,7 @@ impl Pending {
     }
 
     /// What the item at `place` is given, if a change makes it.
-    pub fn created(&mut self, place: &Place) -> Option<&mut BTreeMap<String, Json>> {
+    pub fn created(&mut self, place: &NodePath) -> Option<&mut BTreeMap<String, Json>> {
         if self.before(place) != Before::New {
             return None;
         }
@@ -213,7 +213,7 @@ impl Pending {
     }
 
     /// What `place` is once the changes are done.
-    pub fn before(&self, place: &Place) -> Before {
+    pub fn before(&self, place: &NodePath) -> Before {
         let mut place = place.clone();
         for change in self.changes.iter().rev() {
             match change {
@@ -236,7 +236,7 @@ impl Pending {
     }
 
     /// The value that a change gives a property: `Some(None)` if it takes the value away.
-    pub fn value(&self, place: &Place, name: &str) -> Option<Option<&Json>> {
+    pub fn value(&self, place: &NodePath, name: &str) -> Option<Option<&Json>> {
         self.changes.iter().rev().find_map(|change| match change {
             Change::Set { at, property, value } if at == place && property == name => {
                 Some(Some(value))
@@ -250,7 +250,7 @@ impl Pending {
     }
 
     /// The names of the items below `place`, from those that the server has.
-    pub fn items(&self, place: &Place, names: Vec<String>) -> Vec<String> {
+    pub fn items(&self, place: &NodePath, names: Vec<String>) -> Vec<String> {
         let mut names = names;
         for change in &self.changes {
             match change {

@@ -6,9 +6,9 @@ use base::text::{UNRESERVED, percent};
 
 /// A path in the tree; the root is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(pub Vec<String>);
+pub struct NodePath(pub Vec<String>);
 
-impl Place {
+impl NodePath {
     /// A path as the API prints it: `/shares/default`.
     pub fn parse(text: &str) -> Self {
         Self(text.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect())
@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for NodePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.is_empty() {
             true => f.write_str("/"),

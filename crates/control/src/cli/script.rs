@@ -39,7 +39,7 @@ pub fn run(
             say(&format!("> {}\n", shell.kept(&command)));
         }
         match shell.run(&command) {
-            Ok(Answer::Said(text)) => say(&text),
+            Ok(Answer::Text(text)) => say(&text),
             Ok(Answer::Leave) => return Ok(()),
             Err(error) => return Err(Stopped { line: at + 1, error }),
         }

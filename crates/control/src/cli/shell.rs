@@ -15,7 +15,7 @@ use super::api::{Api, Request};
 use super::declared::{Context, DeclaredNode, did_you_mean};
 use super::node::Node;
 use super::pending::{Before, Pending};
-use super::place::Place;
+use super::place::NodePath;
 use super::words::{self, Word};
 use super::{CliError, show};
 
@@ -41,7 +41,7 @@ pub trait Outside: Send {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The output; empty or ending with a line end.
-    Said(String),
+    Text(String),
     /// The user leaves the shell.
     Leave,
 }
@@ -70,7 +70,7 @@ pub struct Shell {
     api: Box<dyn Api>,
     outside: Box<dyn Outside>,
     tree: Context,
-    place: Place,
+    place: NodePath,
     pending: Pending,
     json: bool,
 }
@@ -89,7 +89,7 @@ impl Shell {
         let tree = serde_json::from_value(tree).map_err(|e| CliError::Lost {
             sentence: format!("the declaration of the tree cannot be parsed: {e}"),
         })?;
-        let (place, pending) = (Place::default(), Pending::default());
+        let (place, pending) = (NodePath::default(), Pending::default());
         Ok(Self { api, outside, tree, place, pending, json })
     }
 
@@ -111,13 +111,13 @@ impl Shell {
         let words = words::split(line).map_err(|_| {
             CliError::usage("unterminated quote", "close the quote, or escape it with \\")
         })?;
-        let Some(first) = words.first() else { return Ok(Answer::Said(String::new())) };
+        let Some(first) = words.first() else { return Ok(Answer::Text(String::new())) };
         if Verb::of(&first.text) == Some(Verb::Exit) {
             return self.leave();
         }
         let place = self.place.clone();
         let output = self.perform(&place, &words, false)?;
-        Ok(Answer::Said(match self.json {
+        Ok(Answer::Text(match self.json {
             true if output.json.is_null() => String::new(),
             true => format!("{}\n", output.json),
             false => output.text,
@@ -174,7 +174,7 @@ impl Shell {
                 self.pending = Pending::default();
                 Ok(Answer::Leave)
             }
-            Some(false) => Ok(Answer::Said(String::new())),
+            Some(false) => Ok(Answer::Text(String::new())),
             None => Err(CliError::refused(lost, "`commit` or `abort` before the end")),
         }
     }
@@ -189,7 +189,7 @@ impl Shell {
     }
 
     /// Executes the words at `place`. `passing`: the line reached it by a path and does not stay.
-    fn perform(&mut self, place: &Place, words: &[Word], passing: bool) -> VerbResult {
+    fn perform(&mut self, place: &NodePath, words: &[Word], passing: bool) -> VerbResult {
         let Some((first, rest)) = words.split_first() else {
             self.place = place.clone();
             return Ok(Output::nothing());
@@ -216,7 +216,7 @@ impl Shell {
         }
     }
 
-    fn unknown(&self, place: &Place, name: &str) -> CliError {
+    fn unknown(&self, place: &NodePath, name: &str) -> CliError {
         let context = self.tree.find(place).map(|found| found.context);
         let here = context.into_iter().flat_map(|context| {
             let actions = context.actions.iter().map(|action| action.name.as_str());
@@ -238,8 +238,8 @@ impl Shell {
     }
 
     /// The place that a path leads to from `place`; all of it must be there.
-    fn follow(&self, place: &Place, path: &str) -> Result<Place, CliError> {
-        let mut place = if path.starts_with('/') { Place::default() } else { place.clone() };
+    fn follow(&self, place: &NodePath, path: &str) -> Result<NodePath, CliError> {
+        let mut place = if path.starts_with('/') { NodePath::default() } else { place.clone() };
         let mut item = false;
         for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
             if name == ".." {
@@ -257,7 +257,7 @@ impl Shell {
         Ok(place)
     }
 
-    fn nothing_called(&self, place: &Place, name: &str) -> CliError {
+    fn nothing_called(&self, place: &NodePath, name: &str) -> CliError {
         let Some(DeclaredNode { context, .. }) = self.tree.find(place) else {
             return CliError::refused(format!("{} does not exist", place.child(name)), "");
         };
@@ -274,13 +274,13 @@ impl Shell {
     }
 
     /// What is declared at `place`.
-    fn found(&self, place: &Place) -> Result<DeclaredNode<'_>, CliError> {
+    fn found(&self, place: &NodePath) -> Result<DeclaredNode<'_>, CliError> {
         let gone =
             || CliError::refused(format!("{place} does not exist"), "`cd /` leads to the top");
         self.tree.find(place).ok_or_else(gone)
     }
 
-    fn exists(&self, place: &Place) -> Result<bool, CliError> {
+    fn exists(&self, place: &NodePath) -> Result<bool, CliError> {
         match self.pending.before(place) {
             Before::New => Ok(true),
             Before::Gone => Ok(false),
@@ -297,7 +297,7 @@ impl Shell {
     }
 
     /// The node at `place` as it will be; with all of its items if `deep`.
-    fn node(&self, place: &Place, deep: bool) -> Result<Node, CliError> {
+    fn node(&self, place: &NodePath, deep: bool) -> Result<Node, CliError> {
         let declared = self.found(place)?.context;
         let node = match self.pending.before(place) {
             Before::New => Node::new(place, declared),
@@ -316,7 +316,7 @@ impl Shell {
     }
 
     /// The names of the items below `place`.
-    pub(super) fn items(&self, place: &Place) -> Result<Vec<String>, CliError> {
+    pub(super) fn items(&self, place: &NodePath) -> Result<Vec<String>, CliError> {
         let node = self.node(place, false)?;
         Ok(node.items.iter().map(|entry| entry.name().to_owned()).collect())
     }
@@ -327,11 +327,11 @@ impl Shell {
     }
 
     /// Where it is.
-    pub(super) fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &NodePath {
         &self.place
     }
 
-    fn verb(&mut self, verb: Verb, place: &Place, words: &[Word], passing: bool) -> VerbResult {
+    fn verb(&mut self, verb: Verb, place: &NodePath, words: &[Word], passing: bool) -> VerbResult {
         let arguments: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         let (min, max) = verb.arguments();
         if arguments.len() < min || arguments.len() > max {
@@ -363,7 +363,7 @@ impl Shell {
             Verb::Select => self.select(place, first.unwrap_or_default()),
             Verb::Cd => self.go(&self.follow(place, first.unwrap_or("/"))?),
             Verb::Up | Verb::Done => self.go(&place.parent()),
-            Verb::Top => self.go(&Place::default()),
+            Verb::Top => self.go(&NodePath::default()),
             Verb::Json => Ok(self.switch_json(first)?),
             Verb::History => self.history(first),
             Verb::Compare => self.compare(&arguments),
@@ -377,12 +377,12 @@ impl Shell {
         }
     }
 
-    fn go(&mut self, place: &Place) -> VerbResult {
+    fn go(&mut self, place: &NodePath) -> VerbResult {
         self.place = place.clone();
         Ok(Output::nothing())
     }
 
-    fn select(&mut self, place: &Place, name: &str) -> VerbResult {
+    fn select(&mut self, place: &NodePath, name: &str) -> VerbResult {
         if self.found(place)?.context.items.is_none() {
             let hint = "`cd` takes a context";
             return Err(CliError::refused(format!("{place} has no items to select"), hint));

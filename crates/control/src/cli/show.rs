@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use super::declared::{Context, Items, Kind, Property};
 use super::node::{Node, Shown, UNCOMMITTED};
 use super::pending::Change;
-use super::place::Place;
+use super::place::NodePath;
 use super::value;
 use super::words::quote;
 
@@ -26,7 +26,7 @@ const CELL: usize = 32;
 
 /// A place with all that is in it.
 pub fn node(
-    place: &Place,
+    place: &NodePath,
     context: &Context,
     node: &Node,
     rows: &[(String, Option<Node>)],
@@ -184,7 +184,7 @@ pub fn pending(tree: &Context, changes: &[Change]) -> String {
 }
 
 fn typed(tree: &Context, change: &Change) -> String {
-    let assigned = |at: &Place, name: &str, value: &Json| {
+    let assigned = |at: &NodePath, name: &str, value: &Json| {
         let property = tree.find(at).and_then(|found| found.context.property(name));
         match property {
             Some(property) if property.is_secret() => format!("{name}={SECRET}"),

@@ -36,7 +36,7 @@ pub struct Answer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Length {
-    Known(u64),
+    Fixed(u64),
     Chunks,
     UntilEnd,
 }
@@ -62,7 +62,7 @@ impl Answer {
             let value = value.trim();
             if name.eq_ignore_ascii_case("content-length") {
                 let known = value.parse().map_err(|_| bad("a broken content-length"))?;
-                length = Length::Known(known);
+                length = Length::Fixed(known);
             } else if name.eq_ignore_ascii_case("transfer-encoding") && value == "chunked" {
                 length = Length::Chunks;
             }
@@ -81,7 +81,7 @@ impl Answer {
             return Err(bad("the reply is too long"));
         }
         match self.length {
-            Length::Known(n) if (body.len() as u64) < n => {
+            Length::Fixed(n) if (body.len() as u64) < n => {
                 Err(Error::new(ErrorKind::UnexpectedEof, "the reply is truncated"))
             }
             _ => Ok(body),
@@ -91,7 +91,7 @@ impl Answer {
     /// The body as a reader.
     pub fn body<'a>(self, stream: &'a mut dyn BufRead) -> Box<dyn Read + 'a> {
         match self.length {
-            Length::Known(n) => Box::new(stream.take(n)),
+            Length::Fixed(n) => Box::new(stream.take(n)),
             Length::Chunks => Box::new(Chunks { stream, left: 0, ended: false }),
             Length::UntilEnd => Box::new(stream),
         }

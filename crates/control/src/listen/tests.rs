@@ -49,12 +49,12 @@ fn answers_with_idle_connections_from(stranger: Ipv4Addr) {
 }
 
 #[test]
-fn idle_connections_of_a_stranger_lock_nobody_out() {
+fn idle_connections_of_a_stranger_do_not_lock_others_out() {
     answers_with_idle_connections_from(STRANGER);
 }
 
 #[test]
-fn idle_connections_from_the_own_address_lock_nobody_out() {
+fn idle_connections_from_the_own_address_do_not_lock_others_out() {
     answers_with_idle_connections_from(OURS);
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base::limits::REPLICATION_HISTORY_MAX;
 
 use super::record::Record;
-use crate::tree::store::{Disk, mend, write_whole};
+use crate::tree::store::{Disk, repair, write_whole};
 
 /// Its name below the state directory.
 pub const FILE: &str = "replication.log";
@@ -16,11 +16,11 @@ pub const FILE: &str = "replication.log";
 /// twice the lines that are retained, it is rewritten.
 pub struct History {
     disk: Arc<dyn Disk>,
-    kept: Mutex<Kept>,
+    kept: Mutex<Retained>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Retained {
     /// The oldest first.
     of: BTreeMap<String, VecDeque<Record>>,
     /// Lines of the file.
@@ -35,8 +35,8 @@ impl History {
     /// # Errors
     /// The file cannot be read, or not be written to.
     pub fn open(disk: Arc<dyn Disk>) -> io::Result<Self> {
-        mend(&*disk, FILE)?;
-        let mut kept = Kept::default();
+        repair(&*disk, FILE)?;
+        let mut kept = Retained::default();
         for record in records(&disk.read(FILE)?.unwrap_or_default()) {
             kept.lines += 1;
             kept.enter(record);
@@ -104,7 +104,7 @@ impl History {
         }
     }
 
-    fn write(&self, kept: &mut Kept) -> io::Result<()> {
+    fn write(&self, kept: &mut Retained) -> io::Result<()> {
         let mut text = Vec::new();
         let mut lines = 0;
         for record in kept.of.values().flatten() {
@@ -120,12 +120,12 @@ impl History {
         written
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Retained> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl Retained {
     fn enter(&mut self, record: Record) {
         let results = self.of.entry(record.action.clone()).or_default();
         if results.len() >= REPLICATION_HISTORY_MAX {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// A source or a destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Endpoint {
     /// A directory of a share of this server.
     Share {
         /// The share.
@@ -18,7 +18,7 @@ pub enum Place {
         path: Vec<String>,
     },
     /// A directory of another machine, as `plimsoll dsync` takes it.
-    Far {
+    Remote {
         /// The text.
         url: String,
         /// User and host, as ssh takes them.
@@ -29,7 +29,7 @@ pub enum Place {
 /// Why a text is no place: a sentence.
 type Wrong = String;
 
-impl Place {
+impl Endpoint {
     /// Takes `SHARE/PATH`, `dsync://[USER@]HOST[:PORT]/SHARE/PATH` and
     /// `ssh://[USER@]HOST[:PORT]/PATH`.
     ///
@@ -71,12 +71,12 @@ impl Place {
     pub fn host(&self) -> Option<&str> {
         match self {
             Self::Share { .. } => None,
-            Self::Far { host, .. } => Some(host),
+            Self::Remote { host, .. } => Some(host),
         }
     }
 }
 
-fn far(text: &str, scheme: &str, rest: &str) -> Result<Place, Wrong> {
+fn far(text: &str, scheme: &str, rest: &str) -> Result<Endpoint, Wrong> {
     if !["dsync", "ssh"].contains(&scheme) {
         return Err(format!("{scheme:?} is neither dsync nor ssh"));
     }
@@ -107,13 +107,13 @@ fn far(text: &str, scheme: &str, rest: &str) -> Result<Place, Wrong> {
     if named && (bad(user) || user.contains(['@', ':'])) {
         return Err(format!("{user:?} is not a user name"));
     }
-    Ok(Place::Far { url: text.to_owned(), host: host.to_owned() })
+    Ok(Endpoint::Remote { url: text.to_owned(), host: host.to_owned() })
 }
 
 /// Why the way into a share does not lead to a directory.
 #[derive(Debug, thiserror::Error)]
 #[error("{at} {why}")]
-pub struct NoWay {
+pub struct PathError {
     /// Where it ends, as people write it.
     at: String,
     /// Why, as the end of a sentence.
@@ -131,8 +131,8 @@ impl Opened {
     ///
     /// # Errors
     /// What is in the way.
-    pub fn below(top: &Path, name: &str, path: &[String], make: bool) -> Result<Self, NoWay> {
-        let no = |at: &str, e: &io::Error| NoWay { at: at.to_owned(), why: why(e) };
+    pub fn below(top: &Path, name: &str, path: &[String], make: bool) -> Result<Self, PathError> {
+        let no = |at: &str, e: &io::Error| PathError { at: at.to_owned(), why: why(e) };
         // The way to the share itself is the administrator's, links and all.
         let mut dir = open(top, 0).map_err(|e| no(name, &e))?;
         let mut at = name.to_owned();

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use analytics::alert::rule::minutes;
 use base::node::Path;
 
-use super::place::Place;
+use super::place::Endpoint;
 use super::schedule::Schedule;
 use crate::tree::{Document, Problem};
 
@@ -16,9 +16,9 @@ const DAY: u16 = 24 * 60;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// What is read.
-    pub source: Place,
+    pub source: Endpoint,
     /// What becomes the same.
-    pub destination: Place,
+    pub destination: Endpoint,
     /// When.
     pub schedule: Schedule,
     /// Whether the schedule counts.
@@ -48,7 +48,7 @@ impl Plan {
             let text = document.text(at, property).unwrap_or_default();
             let hint = "SHARE/PATH, dsync://[USER@]HOST[:PORT]/SHARE/PATH or \
                         ssh://[USER@]HOST[:PORT]/PATH";
-            Place::parse(&text).map_err(|why| Problem::new(at, &why, hint).property(property))
+            Endpoint::parse(&text).map_err(|why| Problem::new(at, &why, hint).property(property))
         };
         let (source, destination) = (place("source")?, place("destination")?);
         if source.host().is_some() && destination.host().is_some() {

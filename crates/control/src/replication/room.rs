@@ -17,11 +17,11 @@ use serde_json::{Value as Json, json};
 use super::history::History;
 use super::plan::{Plan, Secrets};
 use super::record::{Outcome, Record};
-use super::run::{Kit, Run};
+use super::run::{Environment, Run};
 use super::served::Served;
 use super::tell;
 use crate::tree::store::Folder;
-use crate::tree::{Apply, Branch, Document, Live, Problem, Transition, Tree, Who};
+use crate::tree::{Actor, Apply, Document, Operational, Problem, Subtree, Transition, Tree};
 use crate::zone;
 
 /// Where the branch is.
@@ -35,7 +35,7 @@ fn prefix() -> Path {
 
 /// All actions.
 pub struct Replication {
-    kit: Kit,
+    kit: Environment,
     clock: Arc<dyn Clock>,
     pub(super) history: History,
     served: OnceLock<Served>,
@@ -81,7 +81,7 @@ impl Replication {
     /// The state directory cannot be used.
     pub fn open(state: PathBuf, program: PathBuf, clock: Arc<dyn Clock>) -> io::Result<Arc<Self>> {
         let history = History::open(Arc::new(Folder::new(&state)))?;
-        let kit = Kit { program, state };
+        let kit = Environment { program, state };
         // What is left there does not prevent the start of the server.
         if let Err(e) = kit.prepare() {
             base::warning!("replication", "files left by runs cannot be removed: {e}");
@@ -123,8 +123,8 @@ impl Replication {
     }
 
     /// Its branch of the tree.
-    pub fn branch(self: &Arc<Self>) -> Branch {
-        Branch::new(&PREFIX, Arc::new(ReplicationNode(self.clone())))
+    pub fn branch(self: &Arc<Self>) -> Subtree {
+        Subtree::new(&PREFIX, Arc::new(ReplicationNode(self.clone())))
     }
 
     /// Which enabled action has failed when it ran last, and why: one sentence.
@@ -281,7 +281,7 @@ impl Replication {
     }
 
     /// Starts a run on behalf of a user.
-    fn started(self: &Arc<Self>, path: &Path, name: &str, who: &Who) -> Result<Json, Problem> {
+    fn started(self: &Arc<Self>, path: &Path, name: &str, who: &Actor) -> Result<Json, Problem> {
         let mut inner = self.inner();
         let action = inner.actions.get(name).ok_or_else(|| gone(path))?;
         if action.run.is_some() {
@@ -297,7 +297,7 @@ impl Replication {
         Ok(json!({ "note": format!("{name} has started") }))
     }
 
-    fn stopped(&self, path: &Path, name: &str, who: &Who) -> Result<Json, Problem> {
+    fn stopped(&self, path: &Path, name: &str, who: &Actor) -> Result<Json, Problem> {
         let inner = self.inner();
         let action = inner.actions.get(name).ok_or_else(|| gone(path))?;
         let Some(run) = &action.run else {
@@ -358,7 +358,7 @@ impl Apply for ReplicationNode {
     }
 }
 
-impl Live for ReplicationNode {
+impl Operational for ReplicationNode {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         let inner = self.0.inner();
         if *path == prefix() {
@@ -372,9 +372,9 @@ impl Live for ReplicationNode {
         }
         let Some((name, action)) = named(&inner, path) else { return Vec::new() };
         let waiting = action.is_due(self.0.now());
-        let mut told = tell::standing(action.run.as_deref(), waiting, action.next());
-        told.extend(tell::results(&self.0.history.of(name)));
-        told
+        let mut properties = tell::standing(action.run.as_deref(), waiting, action.next());
+        properties.extend(tell::results(&self.0.history.of(name)));
+        properties
     }
 
     fn facts(&self, path: &Path) -> Vec<String> {
@@ -388,7 +388,7 @@ impl Live for ReplicationNode {
         path: &Path,
         action: &str,
         parameters: &BTreeMap<String, Value>,
-        who: &Who,
+        who: &Actor,
     ) -> Result<Json, Problem> {
         let name = path.name().filter(|_| path.parent() == Some(prefix()));
         match (name, action) {

@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::place::{Opened, Place};
+use super::place::{Endpoint, Opened};
 use super::plan::{Plan, Secrets};
 use super::progress::{self, Progress};
 use super::record::Outcome;
@@ -39,7 +39,7 @@ const SSH: &str = "ssh -F none -o LogLevel=ERROR -o NumberOfPasswordPrompts=1 -o
                    -o ServerAliveInterval=30 -o ServerAliveCountMax=4";
 
 /// What runs need of this machine.
-pub struct Kit {
+pub struct Environment {
     /// This program.
     pub program: PathBuf,
     /// The state directory.
@@ -69,7 +69,7 @@ struct Inner {
     stopped: Option<String>,
 }
 
-impl Kit {
+impl Environment {
     /// Removes what runs of a server that was killed have left.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Kit {
         match fs::symlink_metadata(&folder) {
             // No run has begun yet.
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            meta => mend(&folder, &meta?)?,
+            meta => restore_mode(&folder, &meta?)?,
         }
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
@@ -95,7 +95,7 @@ impl Kit {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let all = self.state.join(FOLDER);
         make_folder(&all)?;
-        mend(&all, &fs::symlink_metadata(&all)?)?;
+        restore_mode(&all, &fs::symlink_metadata(&all)?)?;
         let path = all.join(format!("{RUN}{number}"));
         make_folder(&path)?;
         Ok(Folder(path))
@@ -112,7 +112,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Gives the folder its mode again, which a power cut can have taken from one that was just made.
-fn mend(path: &Path, meta: &Metadata) -> io::Result<()> {
+fn restore_mode(path: &Path, meta: &Metadata) -> io::Result<()> {
     if meta.is_dir() && meta.mode() & 0o7777 != OWN {
         fs::set_permissions(path, Permissions::from_mode(OWN))?;
     }
@@ -163,7 +163,7 @@ impl Run {
     }
 
     /// Runs it, on a thread that stays until it has ended.
-    pub fn go(&self, kit: &Kit, plan: &Plan, secrets: &Secrets, served: &Served) -> End {
+    pub fn go(&self, kit: &Environment, plan: &Plan, secrets: &Secrets, served: &Served) -> End {
         match self.child(kit, plan, secrets, served) {
             Ok(end) => end,
             Err(why) => match self.inner().stopped.take() {
@@ -175,7 +175,7 @@ impl Run {
 
     fn child(
         &self,
-        kit: &Kit,
+        kit: &Environment,
         plan: &Plan,
         secrets: &Secrets,
         served: &Served,
@@ -193,13 +193,13 @@ impl Run {
         // The child alone has it now: its end is the end of the run's opens.
         drop(guard);
         let said = said.map_err(here)?;
-        let told = child
+        let read = child
             .stdout
             .take()
             .map(|out| progress::lines(out, |line| self.inner().progress.take(line)));
         // The output is read to its end before the process is waited for, and ends when the process
         // closes it or its reader has failed.
-        if let Some(Err(_)) = told {
+        if let Some(Err(_)) = read {
             self.inner().kill();
         }
         let status = self.wait(&mut child).map_err(here)?;
@@ -287,15 +287,15 @@ impl Inner {
 /// A side of a run.
 enum Side {
     /// With the rule that leaves the state directory out, if that lies in it.
-    Here(Opened, Option<OsString>),
-    Far(String),
+    Local(Opened, Option<OsString>),
+    Remote(String),
 }
 
 impl Side {
-    fn open(place: &Place, served: &Served, state: &Path, change: bool) -> Result<Self, String> {
+    fn open(place: &Endpoint, served: &Served, state: &Path, change: bool) -> Result<Self, String> {
         let (name, path) = match place {
-            Place::Far { url, .. } => return Ok(Self::Far(url.clone())),
-            Place::Share { name, path } => (name, path),
+            Endpoint::Remote { url, .. } => return Ok(Self::Remote(url.clone())),
+            Endpoint::Share { name, path } => (name, path),
         };
         let shares = (served.shares)();
         let Some(share) = shares.iter().find(|share| share.name == *name) else {
@@ -307,27 +307,27 @@ impl Side {
         let opened = Opened::below(Path::new(&share.dir), name, path, change);
         let opened = opened.map_err(|e| e.to_string())?;
         let hides = hides(&opened, state)?;
-        Ok(Self::Here(opened, hides))
+        Ok(Self::Local(opened, hides))
     }
 
     fn argument(&self) -> OsString {
         match self {
-            Self::Here(opened, _) => opened.name().into(),
-            Self::Far(url) => url.into(),
+            Self::Local(opened, _) => opened.name().into(),
+            Self::Remote(url) => url.into(),
         }
     }
 
     fn fd(&self) -> Option<i32> {
         match self {
-            Self::Here(opened, _) => Some(opened.fd()),
-            Self::Far(_) => None,
+            Self::Local(opened, _) => Some(opened.fd()),
+            Self::Remote(_) => None,
         }
     }
 
     fn hidden(&self) -> Option<&OsStr> {
         match self {
-            Self::Here(_, hides) => hides.as_deref(),
-            Self::Far(_) => None,
+            Self::Local(_, hides) => hides.as_deref(),
+            Self::Remote(_) => None,
         }
     }
 }
@@ -356,7 +356,7 @@ fn escaped(path: &OsStr) -> OsString {
 }
 
 fn command(
-    kit: &Kit,
+    kit: &Environment,
     plan: &Plan,
     secrets: &Secrets,
     folder: &Folder,

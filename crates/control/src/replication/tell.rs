@@ -16,14 +16,15 @@ pub fn standing(run: Option<&Run>, waiting: bool, next: Option<u64>) -> State {
         None if waiting => "waiting",
         None => "idle",
     };
-    let mut told = vec![("state", Value::text(state)), ("next", Value::number(next.unwrap_or(0)))];
-    told.extend(run.map(progress).unwrap_or_default());
-    told
+    let mut properties =
+        vec![("state", Value::text(state)), ("next", Value::number(next.unwrap_or(0)))];
+    properties.extend(run.map(progress).unwrap_or_default());
+    properties
 }
 
 fn progress(run: &Run) -> State {
     let progress = run.progress();
-    let mut told = vec![
+    let mut properties = vec![
         ("progress", Value::Text(progress.sentence())),
         ("began", Value::number(run.began)),
         ("by", Value::text(&run.by)),
@@ -34,26 +35,26 @@ fn progress(run: &Run) -> State {
         ("size_done", Value::number(progress.bytes_done)),
         ("rate", Value::number(progress.rate)),
     ];
-    told.extend(
+    properties.extend(
         progress.left.map(|seconds| ("time_left", Value::number(seconds.min(u32::MAX.into())))),
     );
-    told.extend(progress.limiter.map(|limiter| ("limiter", Value::Text(limiter))));
-    told
+    properties.extend(progress.limiter.map(|limiter| ("limiter", Value::Text(limiter))));
+    properties
 }
 
 /// The results of its runs, the newest first.
 pub fn results(records: &[Record]) -> State {
     let recent = records.iter().take(REPLICATION_SHOWN).map(Record::sentence);
-    let mut told = vec![("recent", Value::texts(recent))];
+    let mut properties = vec![("recent", Value::texts(recent))];
     if let Some(last) = records.first() {
-        told.extend([
+        properties.extend([
             ("last", Value::number(last.ended)),
             ("last_outcome", Value::text(last.outcome.name())),
             ("last_reason", Value::text(&last.reason)),
             ("last_failed", Value::texts(&last.failed)),
         ]);
     } else {
-        told.push(("last", Value::number(0)));
+        properties.push(("last", Value::number(0)));
     }
-    told
+    properties
 }

@@ -15,7 +15,7 @@ use base::node::{Context, Value};
 use serde_json::{Value as Json, json};
 
 use super::history::{FILE, History};
-use super::place::{Opened, Place};
+use super::place::{Endpoint, Opened};
 use super::progress::{self, Progress};
 use super::record::{Outcome, Record};
 use super::schedule::Schedule;
@@ -24,7 +24,7 @@ use crate::appliance::ShareStatus;
 use crate::state::tests::Scratch;
 use crate::tree::store::Disk;
 use crate::tree::tests::disk::MemoryDisk;
-use crate::tree::tests::{commit, create, path, set, who};
+use crate::tree::tests::{actor, commit, create, path, set};
 use crate::tree::viewer::Everything;
 use crate::tree::{Problem, Tree};
 
@@ -106,13 +106,13 @@ fn after_a_long_standstill_one_run_is_due() {
 
 #[test]
 fn places_are_shares_and_other_machines() {
-    let share = |name: &str, path: &[&str]| Place::Share {
+    let share = |name: &str, path: &[&str]| Endpoint::Share {
         name: name.to_owned(),
         path: path.iter().map(|name| (*name).to_owned()).collect(),
     };
-    assert_eq!(Place::parse("data"), Ok(share("data", &[])));
-    assert_eq!(Place::parse("data/a//b/"), Ok(share("data", &["a", "b"])));
-    let host = |text: &str| Place::parse(text).map(|place| place.host().map(str::to_owned));
+    assert_eq!(Endpoint::parse("data"), Ok(share("data", &[])));
+    assert_eq!(Endpoint::parse("data/a//b/"), Ok(share("data", &["a", "b"])));
+    let host = |text: &str| Endpoint::parse(text).map(|place| place.host().map(str::to_owned));
     assert_eq!(host("dsync://ann@nas:218/lab/x"), Ok(Some("ann@nas".to_owned())));
     assert_eq!(host("ssh://[fd00::7]:22/srv"), Ok(Some("[fd00::7]".to_owned())));
     assert_eq!(host("ssh://10.0.0.7/srv"), Ok(Some("10.0.0.7".to_owned())));
@@ -133,11 +133,11 @@ fn places_are_shares_and_other_machines() {
         "ssh://@nas/srv",
         "ssh://a@b@c/srv",
     ] {
-        assert!(Place::parse(wrong).is_err(), "{wrong}");
+        assert!(Endpoint::parse(wrong).is_err(), "{wrong}");
     }
-    let [a, ab, b] = ["data/a", "data/a/b", "data/b"].map(|text| Place::parse(text).unwrap());
+    let [a, ab, b] = ["data/a", "data/a/b", "data/b"].map(|text| Endpoint::parse(text).unwrap());
     assert!(a.overlaps(&ab) && ab.overlaps(&a) && a.overlaps(&a));
-    assert!(!a.overlaps(&b) && !a.overlaps(&Place::parse("other/a").unwrap()));
+    assert!(!a.overlaps(&b) && !a.overlaps(&Endpoint::parse("other/a").unwrap()));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn no_way_into_a_share_leads_out_of_it() {
 }
 
 #[test]
-fn what_a_run_tells_is_taken_and_what_is_no_event_is_not() {
+fn events_of_a_run_are_read_and_other_lines_are_not() {
     let mut progress = Progress::default();
     for line in [
         json!({"event": "streams", "streams": 2}),
@@ -199,7 +199,7 @@ fn a_line_that_is_too_long_is_passed_over() {
 }
 
 #[test]
-fn a_reason_says_who_is_at_fault() {
+fn a_reason_names_the_side_at_fault() {
     let reason = |said: &str| progress::reason(said, Some("ann@nas"));
     let starts = |said: &str, wanted: &str| {
         assert!(reason(said).starts_with(wanted), "{}", reason(said));
@@ -330,7 +330,7 @@ impl Scene {
 
     fn act(&self, name: &str, action: &str) -> Result<Json, Problem> {
         let at = path(&format!("{AT}/{name}"));
-        self.tree.act(&at, action, &BTreeMap::new(), &who(), &Everything)
+        self.tree.act(&at, action, &BTreeMap::new(), &actor(), &Everything)
     }
 
     fn state(&self, name: &str, property: &str) -> Value {
@@ -432,7 +432,7 @@ fn one_run_makes_up_for_all_that_were_due_while_the_server_was_down() {
 }
 
 #[test]
-fn a_failure_is_told_until_a_run_is_well() {
+fn a_failure_is_reported_until_a_run_succeeds() {
     let scene = Scene::new("/bin/false");
     scene.action("bad", json!({})).unwrap();
     scene.act("bad", "start").unwrap();
@@ -448,7 +448,7 @@ fn a_failure_is_told_until_a_run_is_well() {
 }
 
 #[test]
-fn a_run_is_ended_by_whoever_wants_it_and_by_the_end_of_the_server() {
+fn a_run_is_ended_by_a_user_and_by_the_end_of_the_server() {
     let scratch = Scratch::new();
     fs::create_dir_all(scratch.path().join("share/from")).unwrap();
     // It starts another program, as dsync does, and waits for ever.
@@ -487,7 +487,7 @@ fn write_program(at: &Path, text: &str) {
 #[test]
 fn a_folder_that_lost_its_mode_in_a_power_cut_gets_it_back_and_what_runs_left_goes() {
     let scratch = Scratch::new();
-    let kit = || run::Kit { program: PathBuf::new(), state: scratch.path().to_owned() };
+    let kit = || run::Environment { program: PathBuf::new(), state: scratch.path().to_owned() };
     let folder = scratch.path().join("replication");
     // Nothing is made before there is a run.
     kit().prepare().unwrap();

@@ -113,7 +113,7 @@ fn sessions_are_listed_and_ended_by_a_name_that_opens_nothing() {
 }
 
 #[test]
-fn whoever_is_gone_has_no_session_and_no_one_time_url() {
+fn a_removed_user_has_no_session_and_no_one_time_url() {
     let mut sessions = Sessions::default();
     for name in ["anna", "bert"] {
         sessions.open(name, name, PEER, 0);
@@ -126,7 +126,7 @@ fn whoever_is_gone_has_no_session_and_no_one_time_url() {
 }
 
 #[test]
-fn a_shorter_lifetime_is_in_force_at_once() {
+fn a_shorter_lifetime_is_in_effect_at_once() {
     let mut sessions = Sessions::default();
     sessions.open("a", "anna", PEER, 0);
     let idle = Duration::from_secs(60);

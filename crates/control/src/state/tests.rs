@@ -128,7 +128,7 @@ fn secrets_survive_a_restart_and_are_private() {
 }
 
 #[test]
-fn the_registry_lists_who_answers_and_cleans_up_the_rest() {
+fn the_registry_lists_servers_that_answer_and_cleans_up_the_rest() {
     let scratch = Scratch::new();
     let registry = scratch.path().join("run");
     let socket = scratch.path().join("s");

@@ -14,8 +14,8 @@ use probe::hub::Hub;
 use vfs::transfers::{Ended, Log};
 
 use super::record::Record;
-use super::wanted::{Sieve, Wanted};
-use crate::tree::store::{Disk, mend, rotate};
+use super::wanted::{Matcher, TransferFilter};
+use crate::tree::store::{Disk, repair, rotate};
 
 /// Its name below the state directory; older parts have a number behind it.
 pub const FILE: &str = "transfers.log";
@@ -64,7 +64,7 @@ impl Transfers {
     /// # Errors
     /// The file cannot be read.
     pub fn open(disk: Arc<dyn Disk>, hub: Arc<Hub>) -> io::Result<Arc<Self>> {
-        let size = mend(&*disk, FILE)?;
+        let size = repair(&*disk, FILE)?;
         Ok(Arc::new(Self {
             disk,
             hub,
@@ -211,11 +211,11 @@ impl Transfers {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn read(&self, wanted: &Wanted) -> io::Result<Vec<Record>> {
+    pub fn read(&self, wanted: &TransferFilter) -> io::Result<Vec<Record>> {
         self.write_out();
         // Not while a file gets another name.
         let _still = lock(&self.files);
-        let sieve = Sieve::new(wanted);
+        let sieve = Matcher::new(wanted);
         let mut found = Vec::new();
         for n in 0..self.files_max.load(Relaxed) {
             let name = if n == 0 { FILE.to_owned() } else { format!("{FILE}.{n}") };

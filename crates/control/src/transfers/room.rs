@@ -6,8 +6,8 @@ use base::limits::{TRANSFER_LOG_BYTES, TRANSFER_LOG_SHOWN};
 use base::node::{Path, Value};
 use serde_json::{Value as Json, json};
 
-use super::{Transfers, Wanted};
-use crate::tree::{Apply, Branch, Document, Live, Problem, Transition, Who};
+use super::{TransferFilter, Transfers};
+use crate::tree::{Actor, Apply, Document, Operational, Problem, Subtree, Transition};
 
 /// Where it is.
 const PREFIX: [&str; 3] = ["maintenance", "logs", "transfers"];
@@ -21,8 +21,8 @@ impl Transfers {
     }
 
     /// Its branch of the tree.
-    pub fn branch(self: &std::sync::Arc<Self>) -> Branch {
-        Branch::new(&PREFIX, std::sync::Arc::clone(self))
+    pub fn branch(self: &std::sync::Arc<Self>) -> Subtree {
+        Subtree::new(&PREFIX, std::sync::Arc::clone(self))
     }
 }
 
@@ -33,7 +33,7 @@ impl Apply for Transfers {
     }
 }
 
-impl Live for Transfers {
+impl Operational for Transfers {
     fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {
         let count = |n: u64| Value::Integer(n.cast_signed());
         let recent = self.recent();
@@ -51,11 +51,11 @@ impl Live for Transfers {
         path: &Path,
         _action: &str,
         parameters: &BTreeMap<String, Value>,
-        _who: &Who,
+        _who: &Actor,
     ) -> Result<Json, Problem> {
         let text = |name: &str| Some(parameters.get(name)?.as_text()?.to_owned());
         let number = |name: &str| u64::try_from(parameters.get(name)?.as_integer()?).ok();
-        let wanted = Wanted {
+        let wanted = TransferFilter {
             since: number("since"),
             until: number("until"),
             protocol: text("protocol"),

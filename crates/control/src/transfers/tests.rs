@@ -15,10 +15,10 @@ use vfs::identity::Person;
 use vfs::transfers::{Direction, Ended, Log, Outcome, Scheme, Security};
 
 use super::record::{escape, unescape};
-use super::{Record, Transfers, Wanted};
+use super::{Record, TransferFilter, Transfers};
 use crate::tree::store::Disk;
 use crate::tree::tests::disk::MemoryDisk;
-use crate::tree::{Live, Who};
+use crate::tree::{Actor, Operational};
 
 /// 2026-11-21 22:50:11.042 UTC.
 const BEGUN_NS: u64 = 1_795_301_411_042_000_000;
@@ -49,8 +49,8 @@ fn open(disk: &MemoryDisk) -> (Arc<Transfers>, Arc<Hub>) {
     (log, hub)
 }
 
-fn all() -> Wanted {
-    Wanted { limit: usize::MAX, ..Wanted::default() }
+fn all() -> TransferFilter {
+    TransferFilter { limit: usize::MAX, ..TransferFilter::default() }
 }
 
 fn paths(found: &[Record]) -> Vec<&str> {
@@ -131,25 +131,25 @@ fn what_has_just_ended_is_found_by_each_condition() {
         ..ended(b"/other/second")
     });
     assert_eq!(paths(&log.read(&all()).unwrap()), ["second", "first"]);
-    assert_eq!(paths(&log.read(&Wanted { limit: 1, ..all() }).unwrap()), ["second"]);
+    assert_eq!(paths(&log.read(&TransferFilter { limit: 1, ..all() }).unwrap()), ["second"]);
     let text = |word: &str| Some(word.to_owned());
     let second = BEGUN_NS / 1_000_000_000 + 2;
     let wanted = [
-        (Wanted { protocol: text("sftp"), ..all() }, "second"),
-        (Wanted { protocol: text("ftps"), ..all() }, "first"),
-        (Wanted { direction: text("upload"), ..all() }, "first"),
-        (Wanted { outcome: text("cut"), ..all() }, "second"),
-        (Wanted { user: text("ben"), ..all() }, "second"),
-        (Wanted { client: text("192.0.2.7"), ..all() }, "first"),
-        (Wanted { share: text("other"), ..all() }, "second"),
-        (Wanted { since: Some(second), ..all() }, "second"),
-        (Wanted { until: Some(second), ..all() }, "first"),
+        (TransferFilter { protocol: text("sftp"), ..all() }, "second"),
+        (TransferFilter { protocol: text("ftps"), ..all() }, "first"),
+        (TransferFilter { direction: text("upload"), ..all() }, "first"),
+        (TransferFilter { outcome: text("cut"), ..all() }, "second"),
+        (TransferFilter { user: text("ben"), ..all() }, "second"),
+        (TransferFilter { client: text("192.0.2.7"), ..all() }, "first"),
+        (TransferFilter { share: text("other"), ..all() }, "second"),
+        (TransferFilter { since: Some(second), ..all() }, "second"),
+        (TransferFilter { until: Some(second), ..all() }, "first"),
     ];
     for (wanted, path) in wanted {
         assert_eq!(paths(&log.read(&wanted).unwrap()), [path], "{wanted:?}");
     }
     assert_eq!(paths(&log.recent()), ["second", "first"]);
-    let who = Who::new("anna", "local");
+    let who = Actor::new("anna", "local");
     let given = BTreeMap::from([("share".to_owned(), Value::text("box"))]);
     let found = log.act(&Path::of(&["maintenance"]), "find", &given, &who).unwrap();
     assert_eq!(found["rows"][0]["path"], "first");
@@ -196,7 +196,7 @@ fn a_line_that_was_cut_is_passed_over() {
 }
 
 #[test]
-fn a_disk_that_refuses_costs_records_and_is_told() {
+fn a_disk_that_refuses_costs_records_and_is_reported() {
     let disk = MemoryDisk::default();
     let (log, hub) = open(&disk);
     log.ended(ended(b"/box/before"));

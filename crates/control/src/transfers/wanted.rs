@@ -6,7 +6,7 @@ use super::record::{self, Record};
 
 /// Which records; all conditions hold together.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct TransferFilter {
     /// Those that ended at this second or later, in seconds since the Unix epoch.
     pub since: Option<u64>,
     /// Those that ended before this second.
@@ -27,15 +27,15 @@ pub struct Wanted {
     pub limit: usize,
 }
 
-/// [`Wanted`] in the form that records are held against.
-pub(super) struct Sieve<'a> {
-    wanted: &'a Wanted,
+/// [`TransferFilter`] in the form that records are held against.
+pub(super) struct Matcher<'a> {
+    wanted: &'a TransferFilter,
     since: Option<String>,
     until: Option<String>,
 }
 
-impl<'a> Sieve<'a> {
-    pub(super) fn new(wanted: &'a Wanted) -> Self {
+impl<'a> Matcher<'a> {
+    pub(super) fn new(wanted: &'a TransferFilter) -> Self {
         let text = |second: Option<u64>| Some(record::time(second?.saturating_mul(NS_PER_S)));
         Self { wanted, since: text(wanted.since), until: text(wanted.until) }
     }
@@ -43,7 +43,7 @@ impl<'a> Sieve<'a> {
     /// Whether the record matches.
     pub(super) fn takes(&self, record: &Record) -> bool {
         let is = |want: &Option<String>, has: &str| want.as_ref().is_none_or(|want| want == has);
-        let Wanted { protocol, direction, outcome, user, client, share, .. } = self.wanted;
+        let TransferFilter { protocol, direction, outcome, user, client, share, .. } = self.wanted;
         self.since.as_ref().is_none_or(|since| record.end >= *since)
             && self.until.as_ref().is_none_or(|until| record.end < *until)
             && is(protocol, &record.protocol)

@@ -10,8 +10,8 @@ use base::limits::{AUDIT_FILE_BYTES_MAX, AUDIT_FILES_MAX, AUDIT_VALUE_MAX};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::Who;
-use super::store::{Disk, mend, rotate};
+use super::Actor;
+use super::store::{Disk, repair, rotate};
 
 const FILE: &str = "audit.log";
 
@@ -48,7 +48,7 @@ pub struct Record {
 
 impl Record {
     /// A record without values.
-    pub fn new(who: &Who, action: &str) -> Self {
+    pub fn new(who: &Actor, action: &str) -> Self {
         Self {
             when: 0,
             who: who.user.clone(),
@@ -92,7 +92,7 @@ impl Audit {
     /// # Errors
     /// The file cannot be read.
     pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>) -> io::Result<Self> {
-        let size = mend(&*disk, FILE)?;
+        let size = repair(&*disk, FILE)?;
         Ok(Self { disk, clock, size: Mutex::new(size) })
     }
 
@@ -101,7 +101,7 @@ impl Audit {
     ///
     /// # Errors
     /// The disk refuses.
-    pub fn note(&self, who: &Who, action: &str, detail: &str) -> io::Result<()> {
+    pub fn note(&self, who: &Actor, action: &str, detail: &str) -> io::Result<()> {
         let detail = detail.chars().take(AUDIT_VALUE_MAX).collect();
         self.write(&[Record { detail, ..Record::new(who, action) }])
     }

@@ -21,7 +21,7 @@ use super::document::{Difference, Document};
 use super::revision::Revision;
 use super::store::{Disk, Store, StoreError};
 use super::viewer::{Everything, Viewer};
-use super::{Branch, Override, Problem, Secrets, Transition, Who, json, text};
+use super::{Actor, Override, Problem, Secrets, Subtree, Transition, json, text};
 use whole::made;
 
 /// Changes that a slow listener may lag behind before it must read the whole state again.
@@ -55,7 +55,7 @@ pub struct Current {
 /// The tree.
 pub struct Tree {
     root: &'static Context,
-    branches: OnceLock<Vec<Branch>>,
+    branches: OnceLock<Vec<Subtree>>,
     current: RwLock<Current>,
     /// Held through a whole transaction.
     store: Mutex<Store>,
@@ -98,7 +98,7 @@ struct Proposal<'a> {
     document: Document,
     renamed: Vec<(Path, Path)>,
     secrets: Vec<(i64, Path, String, String)>,
-    who: &'a Who,
+    who: &'a Actor,
     viewer: &'a dyn Viewer,
     comment: &'a str,
     /// As the audit log has it.
@@ -133,7 +133,7 @@ impl Tree {
     }
 
     /// Lets rooms take part from now on. Once.
-    pub fn join(&self, branches: Vec<Branch>) {
+    pub fn join(&self, branches: Vec<Subtree>) {
         let joined = self.branches.set(branches);
         debug_assert!(joined.is_ok(), "rooms join once");
     }
@@ -186,7 +186,7 @@ impl Tree {
     pub fn commit(
         &self,
         request: &Request,
-        who: &Who,
+        who: &Actor,
         viewer: &dyn Viewer,
     ) -> Result<Done, Vec<Problem>> {
         let mut store = self.lock();
@@ -228,7 +228,7 @@ impl Tree {
         path: &Path,
         property: &str,
         value: &str,
-        who: &Who,
+        who: &Actor,
     ) -> Result<Done, Vec<Problem>> {
         let (set, property) = (path.to_string(), property.to_owned());
         let changes = vec![Change::Set { set, property, value: Json::from(value) }];
@@ -244,7 +244,7 @@ impl Tree {
         path: &Path,
         action: &str,
         given: &BTreeMap<String, Json>,
-        who: &Who,
+        who: &Actor,
         viewer: &dyn Viewer,
     ) -> Result<Json, Problem> {
         self.permit_action(path, action, viewer)?;
@@ -272,13 +272,13 @@ impl Tree {
             ..Record::new(who, action)
         };
         if !declared.reads {
-            self.write_down(&[record])?;
+            self.append_records(&[record])?;
         }
         live.act(path, action, &parameters, who)
     }
 
     /// The branch of a node: the one with the longest prefix.
-    pub(super) fn branch(&self, path: &Path) -> Option<&Branch> {
+    pub(super) fn branch(&self, path: &Path) -> Option<&Subtree> {
         let fitting = self.branches().iter().filter(|branch| path.is_in(&branch.prefix));
         fitting.max_by_key(|branch| branch.prefix.segments().len())
     }
@@ -289,7 +289,7 @@ impl Tree {
         live.map(|live| live.overrides(path)).unwrap_or_default()
     }
 
-    fn branches(&self) -> &[Branch] {
+    fn branches(&self) -> &[Subtree] {
         self.branches.get().map_or(&[], Vec::as_slice)
     }
 
@@ -460,7 +460,7 @@ impl Tree {
 
     /// The notes of the rooms that are affected.
     fn notes(&self, transition: &Transition<'_>, done: bool) -> Vec<String> {
-        let differs = |branch: &&Branch| transition.old.differs_in(transition.new, &branch.prefix);
+        let differs = |branch: &&Subtree| transition.old.differs_in(transition.new, &branch.prefix);
         let rooms = self.branches().iter().filter(differs);
         rooms
             .filter_map(|branch| branch.apply.as_ref())
@@ -513,7 +513,7 @@ impl Tree {
             ..Record::new(proposal.who, proposal.action)
         };
         let records: Vec<Record> = done.changes.iter().map(record).collect();
-        self.write_down(&records)?;
+        self.append_records(&records)?;
         store.commit(&proposal.document, next).map_err(|e| {
             // The log has it already, and cannot be changed.
             let taken_back = Record {
@@ -527,7 +527,7 @@ impl Tree {
         })
     }
 
-    fn write_down(&self, records: &[Record]) -> Result<(), Problem> {
+    fn append_records(&self, records: &[Record]) -> Result<(), Problem> {
         self.audit.write(records).map_err(|e| {
             let sentence = format!("the audit log could not be written: {e}");
             Problem::server(&Path::root(), &sentence)

@@ -28,11 +28,11 @@ pub struct Secrets {
 struct Table {
     /// Never used again, so that an old document cannot find another's secret.
     next: i64,
-    secrets: BTreeMap<i64, Kept>,
+    secrets: BTreeMap<i64, StoredSecret>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-struct Kept {
+struct StoredSecret {
     path: String,
     property: String,
     value: String,
@@ -81,7 +81,7 @@ impl Secrets {
         let mut next = table.clone();
         for (id, path, property, value) in new {
             let (path, property) = (path.to_string(), property.clone());
-            next.secrets.insert(*id, Kept { path, property, value: value.clone() });
+            next.secrets.insert(*id, StoredSecret { path, property, value: value.clone() });
         }
         self.write(&next)?;
         *table = next;

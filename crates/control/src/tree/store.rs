@@ -52,7 +52,7 @@ pub trait Disk: Send + Sync {
 ///
 /// # Errors
 /// The file cannot be read, or not be written to.
-pub(crate) fn mend(disk: &dyn Disk, name: &str) -> io::Result<u64> {
+pub(crate) fn repair(disk: &dyn Disk, name: &str) -> io::Result<u64> {
     let content = disk.read(name)?.unwrap_or_default();
     let size = content.len() as u64;
     if content.last().is_none_or(|last| *last == b'\n') {

@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 
 use super::engine::Done;
 use super::viewer::Everything;
-use super::{Problem, Request, Tree, Who};
+use super::{Actor, Problem, Request, Tree};
 use disk::MemoryDisk;
 
 const NAME: Kind = Kind::Text { max: 32, shape: Shape::Name };
@@ -106,8 +106,8 @@ pub fn path(text: &str) -> Path {
     text.parse().unwrap()
 }
 
-pub fn who() -> Who {
-    Who::new("anna", "10.0.0.7")
+pub fn actor() -> Actor {
+    Actor::new("anna", "10.0.0.7")
 }
 
 /// A tree on this disk, without rooms.
@@ -119,7 +119,7 @@ pub fn open(disk: &MemoryDisk) -> Tree {
 /// A tree with all the rooms of the test.
 pub fn tree() -> Tree {
     let tree = open(&MemoryDisk::default());
-    tree.join(rooms::branches(&rooms::Rooms::default()));
+    tree.join(rooms::branches(&rooms::Recorders::default()));
     tree
 }
 
@@ -128,7 +128,7 @@ pub fn request(changes: Json) -> Request {
 }
 
 pub fn commit(tree: &Tree, changes: Json) -> Result<Done, Vec<Problem>> {
-    tree.commit(&request(changes), &who(), &Everything)
+    tree.commit(&request(changes), &actor(), &Everything)
 }
 
 pub fn set(path: &str, property: &str, value: impl Into<Json>) -> Json {

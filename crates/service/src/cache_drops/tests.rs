@@ -23,7 +23,7 @@ fn files(files: u64) -> CacheDrop {
 fn a_run_is_joined_and_stopped() {
     let drops = CacheDrops::default();
     let (begun, wait) = channel();
-    let until_stopped = move |more: AskMore<'_>| {
+    let until_stopped = move |more: ShouldContinue<'_>| {
         while more(&files(7)) {
             // What was counted can be seen from here on.
             let _heard = begun.send(());
@@ -59,7 +59,7 @@ fn a_run_that_panics_ends() {
 }
 
 #[test]
-fn a_run_that_fails_says_why_and_few_run_at_once() {
+fn a_run_that_fails_has_a_reason_and_few_run_at_once() {
     let drops = CacheDrops::default();
     let failed = drops.run(&path("a"), &asked("", 60), |_| Err("it is offline".to_owned()));
     assert!(failed.is_err_and(|problem| problem.sentence.contains("it is offline")));
@@ -67,7 +67,7 @@ fn a_run_that_fails_says_why_and_few_run_at_once() {
     let ends = Arc::new(Mutex::new(ends));
     for n in 0..RUNS_MAX {
         let ends = Arc::clone(&ends);
-        let held = move |_: AskMore<'_>| {
+        let held = move |_: ShouldContinue<'_>| {
             // Ends with the sender.
             let _ended = ends.lock().recv();
             Ok((files(1), true))

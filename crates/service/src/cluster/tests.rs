@@ -4,7 +4,7 @@
 use std::os::unix::net::UnixListener;
 use std::thread::JoinHandle;
 
-use control::tree::Live;
+use control::tree::Operational;
 use head::local::Response;
 use head::takeover::{Cause, Phases};
 
@@ -217,7 +217,7 @@ fn commands_reach_the_head_and_its_refusals_the_administrator() {
     let (socket, head) = answering("commands", 4, status(accounts(Some("right"))));
     let cluster = Cluster::new(Some(socket.clone()));
     cluster.ask();
-    let who = Who::new("a test", "command line");
+    let who = Actor::new("a test", "command line");
     let none = BTreeMap::new();
     let accounts = path(&["cluster", "resources", "accounts"]);
     let to = |head: &str| BTreeMap::from([("to".to_owned(), Value::text(head))]);
@@ -242,7 +242,7 @@ fn commands_reach_the_head_and_its_refusals_the_administrator() {
 }
 
 #[test]
-fn a_server_in_no_cluster_says_so_in_a_sentence() {
+fn a_server_in_no_cluster_has_a_sentence_for_it() {
     let none = Cluster::start(None).expect("no thread is needed");
     let shown = none.state(&path(&["cluster"]));
     assert_eq!(value(&shown, "state"), Some(Value::text("none")));
@@ -250,7 +250,7 @@ fn a_server_in_no_cluster_says_so_in_a_sentence() {
     assert_eq!(reason.as_text(), Some(format!("no head has started this server: {HINT}").as_str()));
     assert_eq!((none.warning(), none.takeover()), (None, None));
     assert_eq!(none.items(&path(&["cluster", "heads"])), Vec::<String>::new());
-    let who = Who::new("a test", "command line");
+    let who = Actor::new("a test", "command line");
     let accounts = path(&["cluster", "resources", "accounts"]);
     let refused = none.act(&accounts, "failback", &BTreeMap::new(), &who).expect_err("refused");
     assert_eq!(refused.sentence, "this server is in no cluster");

@@ -11,7 +11,7 @@ fn node(properties: &Value) -> Node {
 }
 
 /// The report of a server with default settings, except for what is `changed` of HTTP.
-fn known(ftp: &Value, http: &Value) -> Known {
+fn known(ftp: &Value, http: &Value) -> ServiceNodes {
     let mut all = [
         json!({"state": "online", "listen": "0.0.0.0:10021, 0.0.0.0:10990", "tls": "offered",
             "protect_data": false, "login_root": "shares"}),
@@ -26,7 +26,7 @@ fn known(ftp: &Value, http: &Value) -> Known {
     let sftp = json!({"state": "online", "listen": "0.0.0.0:10218", "passwords": true,
         "login_root": "shares", "host_keys": ["SHA256:abc"]});
     let one = |node, pin: Option<&str>| ServiceNode { node, pin: pin.map(Into::into) };
-    Known::from([
+    ServiceNodes::from([
         (Service::Ftp, one(node(&all[0]), Some("AB:01"))),
         (Service::Sftp, one(node(&sftp), None)),
         (Service::Http, one(node(&all[1]), Some("CD:02"))),
@@ -65,7 +65,7 @@ fn every_protocol_becomes_a_target_that_is_pinned() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_told_once_with_the_way_there_and_back() {
+fn obstacles_are_reported_once_with_the_change_and_its_reversal() {
     let known = known(&json!({"state": "disabled", "listen": ""}), &json!({}));
     let mut obstacles = Obstacles::default();
     let there: Vec<&str> = Scheme::ALL

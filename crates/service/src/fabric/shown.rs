@@ -22,7 +22,7 @@ type State = Vec<(&'static str, Value)>;
 /// `/maintenance/fabric`.
 pub struct Shown(pub Arc<Fabrics>);
 
-impl tree::Live for Shown {
+impl tree::Operational for Shown {
     fn state(&self, path: &Path) -> State {
         let segments: Vec<&str> = path.segments().iter().map(String::as_str).collect();
         let reports = self.0.reports();

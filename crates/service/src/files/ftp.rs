@@ -15,7 +15,7 @@ use serve::transport::tls::Tls;
 
 use crate::instance::{Drain, Service};
 use crate::parts::ServiceParts;
-use crate::reach::{self, Way};
+use crate::reach::{self, AccessMethod};
 use crate::sign_in::SignInCounter;
 use crate::values::Values;
 
@@ -63,7 +63,7 @@ impl Service for Ftp {
         if self.server.settings().implicit { vec![FTP, FTPS] } else { vec![FTP] }
     }
 
-    fn ways(&self) -> Vec<Way> {
+    fn ways(&self) -> Vec<AccessMethod> {
         let tls = match self.server.settings().tls {
             TlsUse::Off => None,
             TlsUse::Offered => Some("encrypted if the client asks for it"),
@@ -71,7 +71,9 @@ impl Service for Ftp {
         };
         let ports = self.ports().into_iter();
         let note = |at| tls.filter(|_| at == FTP);
-        ports.map(|at| Way { note: note(at), ..Way::to(at, reach::lftp) }).collect()
+        ports
+            .map(|at| AccessMethod { note: note(at), ..AccessMethod::to(at, reach::lftp) })
+            .collect()
     }
 
     fn tls(&self) -> Option<&Arc<Tls>> {

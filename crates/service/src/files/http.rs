@@ -21,7 +21,7 @@ use serve::transport::tls::Tls;
 use super::lock_counts;
 use crate::instance::{Drain, Service};
 use crate::parts::ServiceParts;
-use crate::reach::{self, Way, machine_name};
+use crate::reach::{self, AccessMethod, machine_name};
 use crate::sign_in::SignInCounter;
 use crate::values::Values;
 
@@ -89,13 +89,17 @@ impl Service for Http {
         if self.plain.load(Relaxed) { vec![HTTP, HTTPS] } else { vec![HTTPS] }
     }
 
-    fn ways(&self) -> Vec<Way> {
+    fn ways(&self) -> Vec<AccessMethod> {
         let settings = self.http.settings();
         let redirects = settings.plain == Plain::Redirect;
         let note = |at| (redirects && at == HTTP).then_some("leads to HTTPS");
-        let way = |at| Way { note: note(at), ..Way::to(at, reach::curl) };
-        let mut ways: Vec<Way> = self.ports().into_iter().map(way).collect();
-        let dav = Way { name: "webdav", scheme: "webdavs", ..Way::to(HTTPS, reach::davfs) };
+        let way = |at| AccessMethod { note: note(at), ..AccessMethod::to(at, reach::curl) };
+        let mut ways: Vec<AccessMethod> = self.ports().into_iter().map(way).collect();
+        let dav = AccessMethod {
+            name: "webdav",
+            scheme: "webdavs",
+            ..AccessMethod::to(HTTPS, reach::davfs)
+        };
         ways.extend(settings.webdav.then_some(dav));
         ways
     }

@@ -18,7 +18,7 @@ use serve::transport::Budgets;
 
 use crate::instance::{Drain, Service};
 use crate::parts::ServiceParts;
-use crate::reach::{self, Way};
+use crate::reach::{self, AccessMethod};
 use crate::sign_in::SignInCounter;
 use crate::values::Values;
 
@@ -68,8 +68,8 @@ impl Service for Sftp {
         self.server.set(settings(&self.parts.users, document));
     }
 
-    fn ways(&self) -> Vec<Way> {
-        vec![Way::to(SFTP, reach::sftp)]
+    fn ways(&self) -> Vec<AccessMethod> {
+        vec![AccessMethod::to(SFTP, reach::sftp)]
     }
 
     fn budgets(&self) -> &Arc<Budgets> {

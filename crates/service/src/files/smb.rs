@@ -23,7 +23,7 @@ use serve::transport::Budgets;
 
 use crate::instance::{Drain, Service};
 use crate::parts::ServiceParts;
-use crate::reach::{self, Way};
+use crate::reach::{self, AccessMethod};
 use crate::sign_in::SignInCounter;
 use crate::values::Values;
 
@@ -100,8 +100,8 @@ impl Service for Smb {
         self.server.set(settings(document));
     }
 
-    fn ways(&self) -> Vec<Way> {
-        vec![Way { others: Some(others), unc: Some(unc), ..Way::to(SMB, cifs) }]
+    fn ways(&self) -> Vec<AccessMethod> {
+        vec![AccessMethod { others: Some(others), unc: Some(unc), ..AccessMethod::to(SMB, cifs) }]
     }
 
     fn budgets(&self) -> &Arc<Budgets> {

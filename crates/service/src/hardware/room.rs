@@ -9,7 +9,7 @@ use base::clock::{NS_PER_S, wall_ns};
 use base::node::{Path, Value};
 use control::state::effective_uid;
 use control::state::files::{read_if_there, write_atomic};
-use control::tree::Live;
+use control::tree::Operational;
 use host::Root;
 use host_hardware::Hardware;
 use host_hardware::disk::{self, Disk};
@@ -219,7 +219,7 @@ impl Source for HardwareRoom {
     }
 }
 
-impl Live for HardwareRoom {
+impl Operational for HardwareRoom {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         let hardware = self.read();
         let lack = self.lack.lock().clone();

@@ -9,7 +9,7 @@ use ::lab::programs::run::{Checked, ProgramRequest};
 use ::lab::programs::set::Figures;
 use base::failure::chain;
 use base::node::{Path, Value};
-use control::tree::{Problem, Who};
+use control::tree::{Actor, Problem};
 
 /// Name of a program that has none.
 const NAME: &str = "program.f";
@@ -59,7 +59,7 @@ pub(super) type Find<'a> = &'a dyn Fn(u64) -> Result<(String, Option<String>, St
 pub(super) type Load = Result<(RunRequest, u64), Problem>;
 
 /// A program, which is read.
-pub(super) fn program(path: &Path, given: &Parameters, who: &Who, find: Find<'_>) -> Load {
+pub(super) fn program(path: &Path, given: &Parameters, who: &Actor, find: Find<'_>) -> Load {
     let program = text(given, "text").unwrap_or_default();
     let seconds = integer(given, "seconds").and_then(|s| u64::try_from(s).ok());
     let wml = WmlRequest {
@@ -86,7 +86,7 @@ pub(super) fn program(path: &Path, given: &Parameters, who: &Who, find: Find<'_>
 }
 
 /// Tests of IOzone, with their options.
-pub(super) fn iozone(path: &Path, given: &Parameters, who: &Who, find: Find<'_>) -> Load {
+pub(super) fn iozone(path: &Path, given: &Parameters, who: &Actor, find: Find<'_>) -> Load {
     let number = |name: &str, default: u64| {
         integer(given, name).and_then(|n| u64::try_from(n).ok()).unwrap_or(default)
     };

@@ -10,7 +10,7 @@ use ::lab::suite::request::{Name, SuiteRequest, space};
 use ::lab::suite::rows::{SOURCE_CLIENTS, SOURCE_SECONDS};
 use base::limits::LAB_RUN_CLIENTS_MAX;
 use base::node::{Path, Value};
-use control::tree::{Problem, Who};
+use control::tree::{Actor, Problem};
 
 fn number(given: &Parameters, name: &str) -> Option<u64> {
     integer(given, name).and_then(|n| u64::try_from(n).ok())
@@ -22,7 +22,7 @@ fn numbers<T: TryFrom<i64>>(given: &Parameters, name: &str) -> Vec<T> {
 }
 
 /// Sequential reads.
-pub(super) fn seqread(path: &Path, given: &Parameters, who: &Who, find: Find<'_>) -> Load {
+pub(super) fn seqread(path: &Path, given: &Parameters, who: &Actor, find: Find<'_>) -> Load {
     let suite = SuiteRequest {
         sizes: numbers(given, "sizes"),
         threads: numbers(given, "threads"),
@@ -33,7 +33,7 @@ pub(super) fn seqread(path: &Path, given: &Parameters, who: &Who, find: Find<'_>
 }
 
 /// The table of Filebench workloads.
-pub(super) fn filebench(path: &Path, given: &Parameters, who: &Who, find: Find<'_>) -> Load {
+pub(super) fn filebench(path: &Path, given: &Parameters, who: &Actor, find: Find<'_>) -> Load {
     let seconds = |name: &str, default: u32| {
         number(given, name).and_then(|n| u32::try_from(n).ok()).unwrap_or(default)
     };
@@ -50,7 +50,7 @@ pub(super) fn filebench(path: &Path, given: &Parameters, who: &Who, find: Find<'
 fn queued(
     suite: SuiteRequest,
     clients: u32,
-    (path, given, who): (&Path, &Parameters, &Who),
+    (path, given, who): (&Path, &Parameters, &Actor),
     find: Find<'_>,
 ) -> Load {
     let suite = SuiteRequest {

@@ -26,7 +26,7 @@ impl Serving for Fake {
 }
 
 struct Scene {
-    room: Room,
+    room: LabNode,
     dir: PathBuf,
 }
 
@@ -36,14 +36,14 @@ impl Scene {
         // The desk is not started: what is queued stays queued.
         let desk =
             RunQueue::open(dir.clone(), "plimsoll".into(), dir.join("socket")).expect("a desk");
-        let room = Room { desk, serving: Box::new(Fake), jobs: Mutex::default() };
+        let room = LabNode { desk, serving: Box::new(Fake), jobs: Mutex::default() };
         Self { room, dir }
     }
 
     fn run(&self, parameters: &[(&str, Value)]) -> Result<Json, Problem> {
         let given = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         let path = Path::of(&["lab", "jobs", "iops-4k"]);
-        self.room.act(&path, "run", &given.collect(), &Who::new("anna", "local"))
+        self.room.act(&path, "run", &given.collect(), &Actor::new("anna", "local"))
     }
 }
 
@@ -51,7 +51,7 @@ impl Scene {
     fn act(&self, action: &str, parameters: &[(&str, Value)]) -> Result<Json, Problem> {
         let given = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         let path = Path::of(&["lab"]);
-        self.room.act(&path, action, &given.collect(), &Who::new("anna", "local"))
+        self.room.act(&path, action, &given.collect(), &Actor::new("anna", "local"))
     }
 }
 
@@ -81,7 +81,7 @@ fn a_run_works_in_a_folder_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_run_is_told_why() {
+fn what_cannot_be_run_is_refused_with_the_reason() {
     let scene = Scene::new("refused");
     let text = |name: &'static str, value: &str| (name, Value::text(value));
     let steps = |step: &str| ("schedule", Value::List(vec![Value::text(step)]));

@@ -10,7 +10,7 @@ use base::node::{Path, Value};
 use base::units;
 use control::tree::change::{Change, Request};
 use control::tree::viewer::Everything;
-use control::tree::{Apply, Live, Override, Problem, Transition, Tree, Who};
+use control::tree::{Actor, Apply, Operational, Override, Problem, Transition, Tree};
 use serde_json::{Value as Json, json};
 use vfs::lun::Medium;
 use vfs::lun::reservations::Port;
@@ -67,7 +67,7 @@ impl Luns {
             return vec![("state", Value::text("offline"))];
         };
         let look = entry.opened.as_ref().map(|opened| (entry.look.clone(), opened.medium.clone()));
-        let mut state = told(&inner, entry, ways::portal(&self.room.server, self.at));
+        let mut state = unit_state(&inner, entry, ways::portal(&self.room.server, self.at));
         state.push(("initiators", Value::texts(self.users(entry))));
         drop(inner);
         let Some((look, medium)) = look else { return state };
@@ -97,7 +97,7 @@ impl Luns {
     }
 
     /// Copies a unit and makes the node of the copy.
-    fn copy(&self, path: &Path, name: &str, fixed: bool, who: &Who) -> Result<Json, Problem> {
+    fn copy(&self, path: &Path, name: &str, fixed: bool, who: &Actor) -> Result<Json, Problem> {
         let refused = |why: &str| Problem::conflict(path, why, "");
         let tree = self.tree.upgrade().ok_or_else(|| refused("the server ends"))?;
         let above = path.parent().unwrap_or_default();
@@ -178,7 +178,7 @@ impl Luns {
 }
 
 /// The state of a unit that is shown without accessing its storage.
-fn told(inner: &Inner, entry: &Entry, at: SocketAddr) -> Vec<(&'static str, Value)> {
+fn unit_state(inner: &Inner, entry: &Entry, at: SocketAddr) -> Vec<(&'static str, Value)> {
     let is_served = entry.opened.is_some() && entry.config.online;
     let mut state = vec![("state", Value::text(if is_served { "online" } else { "offline" }))];
     if let Some(why) = &entry.problem {
@@ -269,7 +269,7 @@ impl Luns {
     }
 }
 
-impl Live for Luns {
+impl Operational for Luns {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         match path.segments() {
             [_, _, _, _] if is_lun(path) => self.lun_state(path),
@@ -321,7 +321,7 @@ impl Live for Luns {
         path: &Path,
         action: &str,
         parameters: &BTreeMap<String, Value>,
-        who: &Who,
+        who: &Actor,
     ) -> Result<Json, Problem> {
         let name = || parameters.get("name").and_then(Value::as_text).unwrap_or_default();
         match action {
@@ -342,14 +342,14 @@ impl Live for Luns {
 }
 
 /// The shares and, below the same projects, the units.
-pub struct Beside<A> {
+pub struct SharesAndLuns<A> {
     /// The handler of shares.
     pub shares: Arc<A>,
     /// The handler of units.
     pub luns: Arc<Luns>,
 }
 
-impl<A: Apply> Apply for Beside<A> {
+impl<A: Apply> Apply for SharesAndLuns<A> {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         // Units are checked with /configuration/san, whatever has changed.
         self.shares.check(transition)
@@ -385,7 +385,7 @@ impl<A: Apply> Apply for Beside<A> {
     }
 }
 
-impl<A: Live> Live for Beside<A> {
+impl<A: Operational> Operational for SharesAndLuns<A> {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         if is_lun(path) { self.luns.state(path) } else { self.shares.state(path) }
     }
@@ -409,7 +409,7 @@ impl<A: Live> Live for Beside<A> {
         path: &Path,
         action: &str,
         parameters: &BTreeMap<String, Value>,
-        who: &Who,
+        who: &Actor,
     ) -> Result<Json, Problem> {
         match is_lun(path) {
             true => self.luns.act(path, action, parameters, who),
@@ -424,7 +424,7 @@ impl<A: Live> Live for Beside<A> {
 /// # Errors
 /// The first that cannot be made.
 pub fn give(room: &LunNodes, tree: &Tree, given: &[super::LunGiven]) -> Result<(), Problem> {
-    let who = Who::new("plimsoll", "command line");
+    let who = Actor::new("plimsoll", "command line");
     let document = tree.document();
     let mut wanted: BTreeMap<String, Json> = room
         .left()

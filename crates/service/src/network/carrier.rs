@@ -16,7 +16,7 @@ const NAMED_MAX: usize = 8;
 pub(super) type Carriers = BTreeMap<String, Carrier>;
 
 /// A link of an interface that does not work.
-pub(super) struct Dark {
+pub(super) struct CarrierLoss {
     /// The link.
     pub link: String,
     /// The interface.
@@ -27,7 +27,7 @@ pub(super) struct Dark {
     pub left: usize,
 }
 
-impl Dark {
+impl CarrierLoss {
     fn sentence(&self) -> String {
         let Self { link, interface, .. } = self;
         let what = match self.carrier {
@@ -56,7 +56,7 @@ impl Dark {
 }
 
 /// What is wrong with the links of enabled interfaces.
-pub(super) fn dark(configuration: &Configuration, carriers: &Carriers) -> Vec<Dark> {
+pub(super) fn dark(configuration: &Configuration, carriers: &Carriers) -> Vec<CarrierLoss> {
     let mut dark = Vec::new();
     for (name, interface) in configuration.interfaces.iter().filter(|(_, one)| one.enabled) {
         let mut below = BTreeSet::new();
@@ -77,7 +77,7 @@ pub(super) fn dark(configuration: &Configuration, carriers: &Carriers) -> Vec<Da
             };
             if named {
                 let (link, interface) = (link.to_owned(), name.clone());
-                dark.push(Dark { link, interface, carrier, left });
+                dark.push(CarrierLoss { link, interface, carrier, left });
             }
         }
     }
@@ -87,7 +87,7 @@ pub(super) fn dark(configuration: &Configuration, carriers: &Carriers) -> Vec<Da
 /// The same in a sentence.
 pub(super) fn problem(configuration: &Configuration, carriers: &Carriers) -> Option<String> {
     let dark = dark(configuration, carriers);
-    let mut found: Vec<String> = dark.iter().map(Dark::sentence).collect();
+    let mut found: Vec<String> = dark.iter().map(CarrierLoss::sentence).collect();
     let more = found.len().saturating_sub(NAMED_MAX);
     found.truncate(NAMED_MAX);
     if more > 0 {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use base::node::{Path, Value};
-use control::tree::{Apply, Document, Live, Problem, Transition, Tree, Who};
+use control::tree::{Actor, Apply, Document, Operational, Problem, Transition, Tree};
 use host_helper::request::{Proposal, Reply, Request};
 use host_network::configuration::Configuration;
 use parking_lot::{Condvar, Mutex};
@@ -139,7 +139,7 @@ impl Network {
         }
     }
 
-    fn act_now(&self, action: &str, who: &Who) -> Result<serde_json::Value, Problem> {
+    fn act_now(&self, action: &str, who: &Actor) -> Result<serde_json::Value, Problem> {
         let prefix = Path::of(&PREFIX);
         let Some(waiting) = self.waiting.lock().clone() else {
             let why = "no change waits for a confirmation";
@@ -222,7 +222,7 @@ impl Network {
         if is_it(document) {
             return Ok(());
         }
-        let who = Who::new("plimsoll", "host");
+        let who = Actor::new("plimsoll", "host");
         let restored = tree.restore_branch(&Path::of(&PREFIX), &is_it, NOT_CONFIRMED, &who);
         match restored {
             Ok(true) => {
@@ -322,7 +322,7 @@ impl Source for Network {
         let Some((configuration, carriers)) = self.carriers() else { return faults };
         let dark = carrier::dark(&configuration, &carriers);
         let leases = lease_faults(&configuration, &self.leases(&configuration));
-        faults.extend(dark.iter().map(carrier::Dark::fault).chain(leases));
+        faults.extend(dark.iter().map(carrier::CarrierLoss::fault).chain(leases));
         faults
     }
 }
@@ -393,7 +393,7 @@ impl Apply for Network {
     }
 }
 
-impl Live for Network {
+impl Operational for Network {
     fn state(&self, at: &Path) -> Vec<(&'static str, Value)> {
         let document = self.tree.get().and_then(Weak::upgrade).map(|tree| tree.document());
         let configuration = document.and_then(|document| read(&document).ok()).unwrap_or_default();
@@ -431,7 +431,7 @@ impl Live for Network {
         _path: &Path,
         action: &str,
         _parameters: &BTreeMap<String, Value>,
-        who: &Who,
+        who: &Actor,
     ) -> Result<serde_json::Value, Problem> {
         self.act_now(action, who)
     }

@@ -48,7 +48,7 @@ pub fn start(
         lease_ns,
         grace_until_ns: clock.monotonic_ns() + lease_ns,
         known,
-        records: Arc::new(OnDisk { records, told: AtomicBool::new(false) }),
+        records: Arc::new(OnDisk { records, reported: AtomicBool::new(false) }),
         locks: parts.locks.clone(),
         random: Box::new(SystemRandom),
     });
@@ -82,7 +82,7 @@ struct OnDisk {
     records: FileRecords,
     /// An error was reported, and no write has succeeded since: a full disk causes one message, not
     /// one for each OPEN.
-    told: AtomicBool,
+    reported: AtomicBool,
 }
 
 impl OnDisk {
@@ -93,10 +93,10 @@ impl OnDisk {
         ClientId { protocol, owner: owner.clone(), principal }
     }
 
-    fn tell(&self, what: &str, done: Result<(), RecordError>) -> Result<(), NotWritten> {
-        let told = self.told.swap(done.is_err(), Ordering::Relaxed);
+    fn report(&self, what: &str, done: Result<(), RecordError>) -> Result<(), NotWritten> {
+        let reported = self.reported.swap(done.is_err(), Ordering::Relaxed);
         done.map_err(|e| {
-            if !told {
+            if !reported {
                 base::error!("nfs", "{what}: {}", chain(&e));
             }
             NotWritten
@@ -106,16 +106,16 @@ impl OnDisk {
 
 impl Records for OnDisk {
     fn record(&self, client: &Identity) -> Result<(), NotWritten> {
-        self.tell(NOT_RECORDED, self.records.record(&Self::client(client)))
+        self.report(NOT_RECORDED, self.records.record(&Self::client(client)))
     }
 
     fn forget(&self, client: &Identity) -> Result<(), NotWritten> {
         let retained = "the state of an expired client is retained until its record can be removed";
-        self.tell(retained, self.records.forget(&Self::client(client)))
+        self.report(retained, self.records.forget(&Self::client(client)))
     }
 
     fn end_of_grace(&self) -> Result<(), NotWritten> {
         let extended = "the grace period is extended until client records can be written";
-        self.tell(extended, self.records.end_of_grace())
+        self.report(extended, self.records.end_of_grace())
     }
 }

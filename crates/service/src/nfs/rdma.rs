@@ -16,7 +16,7 @@ pub struct Rdma {
     verbs: Arc<dyn Verbs>,
     stats: Arc<RdmaStats>,
     /// The values of the counters at the last report.
-    told: Mutex<[u64; COUNTERS]>,
+    reported: Mutex<[u64; COUNTERS]>,
 }
 
 /// Counters that are reported as rates.
@@ -25,7 +25,7 @@ const COUNTERS: usize = 6;
 impl Default for Rdma {
     fn default() -> Self {
         let verbs = load::devices(Account::new(RDMA_REGISTERED_MAX));
-        Self { verbs, stats: Arc::default(), told: Mutex::default() }
+        Self { verbs, stats: Arc::default(), reported: Mutex::default() }
     }
 }
 
@@ -45,7 +45,10 @@ impl Rdma {
     pub fn state(&self) -> Vec<(&'static str, Value)> {
         let level = |level: i64| Value::Integer(level.max(0));
         let mut state = vec![
-            ("rdma_devices", Value::texts(devices::list().iter().map(told).collect::<Vec<_>>())),
+            (
+                "rdma_devices",
+                Value::texts(devices::list().iter().map(device_line).collect::<Vec<_>>()),
+            ),
             ("rdma_connections", level(self.stats.connections.load(Relaxed))),
             ("rdma_credits", level(self.stats.credits_in_use.load(Relaxed))),
         ];
@@ -66,8 +69,10 @@ impl Rdma {
             count(&stats.refused),
             count(&stats.failures),
         ];
-        let before =
-            std::mem::replace(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner), now);
+        let before = std::mem::replace(
+            &mut *self.reported.lock().unwrap_or_else(PoisonError::into_inner),
+            now,
+        );
         let new = |n: usize| {
             let (now, before) = (now.get(n), before.get(n));
             now.zip(before).map_or(0, |(now, before)| now.saturating_sub(*before)) as f64
@@ -92,7 +97,7 @@ impl Rdma {
 }
 
 /// A device in a line.
-fn told(device: &Device) -> String {
+fn device_line(device: &Device) -> String {
     let Device { name, driver, link_layer, iwarp, state } = device;
     let iwarp = if *iwarp { ", iWARP" } else { "" };
     format!("{name} ({driver}, {link_layer}{iwarp}, {state})")

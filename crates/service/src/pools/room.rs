@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use base::node::{Path, Value};
 use control::access::Rights;
 use control::state::effective_uid;
-use control::tree::{Live, Problem, Tree, Who};
+use control::tree::{Actor, Operational, Problem, Tree};
 use host_helper::client::Client;
 use host_helper::request::{Reply, Request};
 use host_pools::disk::Disk;
@@ -451,7 +451,7 @@ fn inside(path: &Path) -> Vec<&str> {
     path.segments().iter().skip(PREFIX.len()).map(String::as_str).collect()
 }
 
-impl Live for PoolRoom {
+impl Operational for PoolRoom {
     fn state(&self, path: &Path) -> Shown {
         let reason = |reason: Option<String>| {
             reason.into_iter().map(|why| ("reason", Value::Text(why))).collect()
@@ -526,7 +526,7 @@ impl Live for PoolRoom {
         path: &Path,
         action: &str,
         parameters: &BTreeMap<String, Value>,
-        who: &Who,
+        who: &Actor,
     ) -> Result<serde_json::Value, Problem> {
         if let ["pools", pool, "snapshots", name] = inside(path).as_slice() {
             return self.act_on_snapshot((pool, name), action, parameters, who);

@@ -5,7 +5,7 @@ use std::path::Path as FilePath;
 
 use base::node::{Path, Value};
 use control::tree::viewer::Everything;
-use control::tree::{Change, Problem, Request, Who};
+use control::tree::{Actor, Change, Problem, Request};
 use host_pools::keeper::FOLDER;
 use host_pools::request::{FileSystem, PoolRequest, PoolStatus, ShareSettings};
 use serde_json::json;
@@ -36,7 +36,7 @@ impl PoolRoom {
         (pool, node): (&str, &str),
         action: &str,
         parameters: &BTreeMap<String, Value>,
-        who: &Who,
+        who: &Actor,
     ) -> Result<serde_json::Value, Problem> {
         let path = Path::of(&["storage", "pools", pool, "snapshots", node]);
         let refused = |why: String| Problem::conflict(&path, &why, "");
@@ -108,7 +108,7 @@ impl PoolRoom {
         path: &Path,
         one: Snapshot,
         parameters: &BTreeMap<String, Value>,
-        who: &Who,
+        who: &Actor,
     ) -> Result<serde_json::Value, Problem> {
         let refused = |why: &str| Problem::conflict(path, why, "");
         let tree = self.tree().ok_or_else(|| refused("the server ends"))?;

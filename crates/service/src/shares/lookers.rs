@@ -35,7 +35,7 @@ enum Report<T> {
 }
 
 /// The threads, and what they have not ended.
-pub(super) struct Lookers<T> {
+pub(super) struct ProbePool<T> {
     reports: (Sender<Report<T>>, Receiver<Report<T>>),
     threads: HashMap<usize, Sender<Arc<Round<T>>>>,
     idle: Vec<usize>,
@@ -47,7 +47,7 @@ pub(super) struct Lookers<T> {
     time_max: Duration,
 }
 
-impl<T: Send + 'static> Lookers<T> {
+impl<T: Send + 'static> ProbePool<T> {
     /// With a limit of threads; a round goes to a further one each time that `time_max` has passed.
     pub(super) fn new(threads_max: usize, time_max: Duration) -> Self {
         Self {

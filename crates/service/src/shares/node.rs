@@ -10,7 +10,7 @@ use std::sync::Arc;
 use base::node::{Path, Shape, Value};
 use base::protocol::ShareMode;
 use base::units::octal;
-use control::tree::{Apply, Document, Live, Override, Problem, Transition, Who};
+use control::tree::{Actor, Apply, Document, Operational, Override, Problem, Transition};
 use host_pools::keeper::{FOLDER, SNAPSHOTS};
 use host_pools::schedule::Schedule;
 use host_pools::subvolume;
@@ -49,7 +49,7 @@ pub trait Services: Send + Sync {
 }
 
 /// The branch.
-pub struct Room {
+pub struct SharesNode {
     shares: Arc<Shares>,
     services: Box<dyn Services>,
     /// The share of the command line, which is served regardless of the configuration.
@@ -58,7 +58,7 @@ pub struct Room {
     drops: CacheDrops,
 }
 
-impl Room {
+impl SharesNode {
     /// The branch of these shares, of which some could not be started; `given` names the one of the
     /// command line.
     pub fn new(
@@ -131,7 +131,7 @@ impl Room {
     }
 
     /// What is to be served under a configuration, and what keeps the rest of it from being so.
-    fn wanted(&self, transition: &Transition<'_>) -> Result<Wanted, Vec<Problem>> {
+    fn wanted(&self, transition: &Transition<'_>) -> Result<Evaluation, Vec<Problem>> {
         let Transition { old, new, renamed, .. } = transition;
         let mut shares = self.shares.configured();
         shares.retain(|one| one.name == self.given);
@@ -197,7 +197,7 @@ pub fn start(shares: &Shares, document: &Document) -> Offline {
 }
 
 /// Shares that are to be, and those that cannot be served, by name, and why.
-type Wanted = (Vec<ShareConfig>, Vec<(String, Problem)>);
+type Evaluation = (Vec<ShareConfig>, Vec<(String, Problem)>);
 
 /// Project and name of a share.
 fn parts(path: &Path) -> Option<(&str, &str)> {
@@ -334,7 +334,7 @@ fn shown(rules: &Rules) -> (Value, Value) {
     (Value::text(if texts.is_empty() { "rw" } else { "none" }), Value::texts(texts))
 }
 
-impl Apply for Room {
+impl Apply for SharesNode {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         let made = |path: &&Path| !transition.old.exists(path);
         if let Some(path) =
@@ -364,7 +364,7 @@ impl Apply for Room {
     }
 }
 
-impl Live for Room {
+impl Operational for SharesNode {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         let Some((_, name)) = parts(path) else { return Vec::new() };
         let Some(share) = self.served_as(path) else {
@@ -391,7 +391,7 @@ impl Live for Room {
         path: &Path,
         action: &str,
         parameters: &BTreeMap<String, Value>,
-        _who: &Who,
+        _who: &Actor,
     ) -> Result<serde_json::Value, Problem> {
         match action {
             "drop_cache" => self.drop_cache(path, parameters),

@@ -52,7 +52,7 @@ impl World {
         std::fs::write(folder.join("file"), "x").expect("a file");
         let meta = std::fs::metadata(folder.join("state")).expect("there");
         let pools = Arc::new(NoPools::default());
-        let kit = Kit {
+        let kit = Resources {
             pools: pools.clone(),
             state: (folder.join("state"), (meta.dev(), meta.ino())),
             secret: [7; 32],
@@ -258,7 +258,7 @@ fn one_that_fails_half_way_takes_the_others_back() {
 }
 
 #[test]
-fn the_base_holds_for_who_fits_no_exception() {
+fn the_base_applies_to_clients_without_an_exception() {
     let one = ["10.1.0.0/16(rw,root_squash)".to_owned()];
     let rules = |base, exceptions: &[String]| rules_for(Service::Nfs, base, exceptions, &System);
     let access = |base, exceptions: &[String], ip: [u8; 4]| {

@@ -13,7 +13,7 @@ use base::limits::{SHARE_LOOK_EVERY, SHARE_LOOK_THREADS_MAX, SHARE_LOOK_TIME_MAX
 use control::tree::Problem;
 use vfs::host::DirectoryIdentity;
 
-use super::lookers::{Lookers, Task};
+use super::lookers::{ProbePool, Task};
 use super::{Root, Served, ShareConfig, Shares};
 
 /// A share that lost its directory while it was served.
@@ -149,11 +149,11 @@ impl Shares {
             return;
         }
         let _one = self.changing.lock();
-        self.take_away(gone);
+        self.remove_lost(gone);
         self.bring_back(found);
     }
 
-    fn take_away(&self, gone: Vec<(Served, Lost)>) {
+    fn remove_lost(&self, gone: Vec<(Served, Lost)>) {
         let mut names = Vec::new();
         for (one, lost) in gone {
             let name = one.config.name;
@@ -217,7 +217,7 @@ pub struct Watch {
 
 impl Watch {
     /// Begins on its own threads, for which nothing waits in the end: a path may stand still. One
-    /// that does holds up no other share ([`Lookers`]).
+    /// that does holds up no other share ([`ProbePool`]).
     ///
     /// # Errors
     /// The system gives no thread.
@@ -225,7 +225,7 @@ impl Watch {
         let (stop, stopped) = channel();
         let shares: Weak<Shares> = Arc::downgrade(shares);
         std::thread::Builder::new().name("shares".to_owned()).spawn(move || {
-            let mut lookers = Lookers::new(SHARE_LOOK_THREADS_MAX, SHARE_LOOK_TIME_MAX);
+            let mut lookers = ProbePool::new(SHARE_LOOK_THREADS_MAX, SHARE_LOOK_TIME_MAX);
             while stopped.recv_timeout(SHARE_LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 let Some(shares) = shares.upgrade() else { return };
                 shares.looked(lookers.round(shares.looks()));

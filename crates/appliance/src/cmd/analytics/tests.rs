@@ -64,7 +64,7 @@ fn near_names_nearest_first() {
 }
 
 #[test]
-fn a_table_tells_nothing_from_no_data() {
+fn a_table_distinguishes_nothing_from_no_data() {
     let text = table::show(&data(), &CLOCK);
     let row = text.lines().find(|l| l.contains("lab")).unwrap();
     assert!(row.contains("4  ▄█· "), "{row:?}");
@@ -117,7 +117,7 @@ fn phases_have_their_part_of_the_latency() {
 }
 
 #[test]
-fn a_bound_says_which_way_a_row_may_err() {
+fn a_bound_has_the_direction_in_which_a_row_may_err() {
     let text = table::show(&Data { exact: false, error_bound: 3.0, ..data() }, &CLOCK);
     assert!(text.contains("up to 3 too low, never too high"), "{text}");
 }

@@ -13,12 +13,12 @@ use super::outside::make_private;
 pub type Secret = Box<dyn Fn(&str) -> bool + Send>;
 
 /// A history that forgets secrets.
-pub struct Discreet {
+pub struct FilteredHistory {
     lines: FileBackedHistory,
     secret: Secret,
 }
 
-impl Discreet {
+impl FilteredHistory {
     /// The user's history, in `file`; in memory only if that cannot be.
     pub fn open(file: Option<PathBuf>, secret: Secret) -> Self {
         let kept = file.and_then(|file| {
@@ -38,7 +38,7 @@ pub fn file() -> Option<PathBuf> {
     Some(state.join("plimsoll/cli-history"))
 }
 
-impl History for Discreet {
+impl History for FilteredHistory {
     fn save(&mut self, item: HistoryItem) -> Result<HistoryItem> {
         if (self.secret)(&item.command_line) {
             return Ok(HistoryItem::from_command_line(""));

@@ -13,7 +13,7 @@ use reedline::{
 };
 use service::reach::machine_name;
 
-use super::history::{self, Discreet};
+use super::history::{self, FilteredHistory};
 use crate::out::{self, Failure, OrFailure};
 
 /// Name of the menu that Tab opens.
@@ -48,7 +48,7 @@ pub fn run(shell: Shell, at: &str) -> Result<ExitCode, Failure> {
         };
         let answer = locked(&shell).run(&line);
         match answer {
-            Ok(Answer::Said(text)) => out::print(&text)?,
+            Ok(Answer::Text(text)) => out::print(&text)?,
             Ok(Answer::Leave) => return Ok(ExitCode::SUCCESS),
             Err(error) => {
                 let hint = match error.hint() {
@@ -70,7 +70,7 @@ fn editor(shell: &Shared) -> Reedline {
     let judge = shell.clone();
     let secret = Box::new(move |line: &str| locked(&judge).has_secret(line));
     Reedline::create()
-        .with_history(Box::new(Discreet::open(history::file(), secret)))
+        .with_history(Box::new(FilteredHistory::open(history::file(), secret)))
         .with_completer(Box::new(Ideas(shell.clone())))
         .with_menu(ReedlineMenu::EngineCompleter(menu))
         .with_edit_mode(Box::new(Emacs::new(keys)))

@@ -3,7 +3,7 @@
 use base::protocol::Service;
 use base::protocol::ports::{ADMIN, PORTMAP};
 
-use super::finding::Use::{Later, Serving, SomeClients};
+use super::finding::Use::{Optional, Serving, SomeClients};
 use super::finding::{Check, Outcome};
 use super::look::{self, first_line};
 use super::ports::port;
@@ -70,7 +70,7 @@ pub static CHECKS: [Check; 28] = [
         .good_for("quotas of the file system are enforced and reported per user")
         .instead("all users share the free space")
         .advice("mount with usrquota, quotaon(8)"),
-    Check::new("O_TMPFILE", Later, |place| Outcome::tried(look::unnamed_file(place).map(drop)))
+    Check::new("O_TMPFILE", Optional, |place| Outcome::tried(look::unnamed_file(place).map(drop)))
         .good_for("uploads could use O_TMPFILE")
         .instead("none; this version does not use it")
         .advice("ext4, xfs, btrfs or tmpfs"),
@@ -96,7 +96,7 @@ pub static CHECKS: [Check; 28] = [
         .good_for("segmentation and reassembly by the network device or driver")
         .instead("segmentation on the CPU, at a higher cost per byte")
         .advice("ethtool -K DEVICE tso on gro on"),
-    Check::new("netem", Later, |_| Outcome::present(look::module("sch_netem")))
+    Check::new("netem", Optional, |_| Outcome::present(look::module("sch_netem")))
         .good_for("the kernel could emulate links for the lab")
         .instead("no emulation by the kernel")
         .advice("the kernel module sch_netem"),
@@ -115,11 +115,11 @@ pub static CHECKS: [Check; 28] = [
     Check::new("TLS", Serving, look::tls)
         .good_for("encryption for NFS clients (xprtsec=tls) and the browser"),
     // What the kernel could do more. None of it is used by this version's serving.
-    Check::new("kernel TLS", Later, |_| Outcome::tried(sys::try_kernel_tls()))
+    Check::new("kernel TLS", Optional, |_| Outcome::tried(sys::try_kernel_tls()))
         .good_for("encrypted files could be sent without a copy")
         .instead("TLS in user space; this version does not use kernel TLS")
         .advice("modprobe tls"),
-    Check::new("io_uring", Later, |_| Outcome::tried(sys::try_io_uring()))
+    Check::new("io_uring", Optional, |_| Outcome::tried(sys::try_io_uring()))
         .good_for("file operations could be batched in one system call")
         .instead("thread pool; this version does not use io_uring")
         .advice("Linux 5.6 or newer, sysctl kernel.io_uring_disabled=0"),

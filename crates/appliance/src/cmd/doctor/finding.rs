@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind, Result};
 
 use serde::Serialize;
 
-use super::Place;
+use super::Target;
 
 /// How it turned out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -54,7 +54,7 @@ pub enum Use {
     /// Some clients do, where a file system has it; without it everything else is as good.
     SomeClients,
     /// Other commands or later versions do.
-    Later,
+    Optional,
 }
 
 /// Something to look for.
@@ -70,12 +70,12 @@ pub struct Check {
     /// How to get it.
     pub advice: &'static str,
     /// Looks for it.
-    pub look: fn(&Place<'_>) -> Outcome,
+    pub look: fn(&Target<'_>) -> Outcome,
 }
 
 impl Check {
     /// Without words.
-    pub const fn new(id: &'static str, used: Use, look: fn(&Place<'_>) -> Outcome) -> Self {
+    pub const fn new(id: &'static str, used: Use, look: fn(&Target<'_>) -> Outcome) -> Self {
         Self { id, used, sentence: "", instead: "", advice: "", look }
     }
 
@@ -95,12 +95,12 @@ impl Check {
     }
 
     /// Looks for it here.
-    pub fn finding(&self, place: &Place<'_>) -> Finding {
+    pub fn finding(&self, place: &Target<'_>) -> Finding {
         let Self { id, used, sentence, instead, advice, look } = *self;
         let Outcome(state, found, how) = look(place);
         let (degrades, advice) =
             (used == Use::Serving && state == State::No, how.unwrap_or(advice));
-        let used = used != Use::Later;
+        let used = used != Use::Optional;
         Finding { id, used, degrades, state, found, sentence, instead, advice }
     }
 }

@@ -14,7 +14,7 @@ use serve::transport::raise_descriptor_limit;
 use vfs::host::acting;
 use vfs::host::sys::{self as calls, extents, xattr};
 
-use super::Place;
+use super::Target;
 use super::finding::{Outcome, State, why_not};
 use crate::cmd::memory;
 use crate::sys;
@@ -59,16 +59,16 @@ pub fn module(name: &str) -> bool {
 }
 
 /// A file without a name, gone when it is closed (O_TMPFILE).
-pub fn unnamed_file(place: &Place<'_>) -> Result<File> {
+pub fn unnamed_file(place: &Target<'_>) -> Result<File> {
     File::options().read(true).write(true).custom_flags(libc::O_TMPFILE).open(place.path)
 }
 
-pub fn cores(_: &Place<'_>) -> Outcome {
+pub fn cores(_: &Target<'_>) -> Outcome {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Outcome::is(true, cores.to_string())
 }
 
-pub fn memory(_: &Place<'_>) -> Outcome {
+pub fn memory(_: &Target<'_>) -> Outcome {
     let (Some(memory), sizes) = memory::here() else {
         return Outcome::unknown("/proc/meminfo cannot be read");
     };
@@ -79,12 +79,12 @@ pub fn memory(_: &Place<'_>) -> Outcome {
     }
 }
 
-pub fn descriptors(_: &Place<'_>) -> Outcome {
+pub fn descriptors(_: &Target<'_>) -> Outcome {
     let most = raise_descriptor_limit().unwrap_or(0);
     Outcome::is(most >= DESCRIPTORS, format!("at most {most}"))
 }
 
-pub fn clock(_: &Place<'_>) -> Outcome {
+pub fn clock(_: &Target<'_>) -> Outcome {
     match sys::clock_is_kept() {
         Ok(true) => Outcome::is(true, "the clock is synchronised"),
         Ok(false) => Outcome::is(false, "the clock is not synchronised"),
@@ -92,7 +92,7 @@ pub fn clock(_: &Place<'_>) -> Outcome {
     }
 }
 
-pub fn callers(_: &Place<'_>) -> Outcome {
+pub fn callers(_: &Target<'_>) -> Outcome {
     let own = acting::own();
     if acting::can_switch() {
         return Outcome::is(true, format!("uid {} can impersonate callers", own.uid));
@@ -105,14 +105,14 @@ pub fn callers(_: &Place<'_>) -> Outcome {
 }
 
 /// Whether files have kernel handles, and whether this process may open by them.
-pub fn handles(place: &Place<'_>) -> Outcome {
+pub fn handles(place: &Target<'_>) -> Outcome {
     let dir = place.dir.as_fd();
     let handle = calls::handle_of(dir, c"");
     let opened = handle.and_then(|handle| calls::open_by_handle(dir, &handle, libc::O_PATH));
     Outcome::tried(opened.map(drop))
 }
 
-pub fn nowait(place: &Place<'_>) -> Outcome {
+pub fn nowait(place: &Target<'_>) -> Outcome {
     let dir = calls::statfs(place.dir.as_fd());
     if dir.is_ok_and(|stats| stats.f_type == libc::TMPFS_MAGIC) {
         return Outcome::is(true, "not needed: files are in memory");
@@ -123,12 +123,12 @@ pub fn nowait(place: &Place<'_>) -> Outcome {
     })
 }
 
-pub fn cached_lookups(_: &Place<'_>) -> Outcome {
+pub fn cached_lookups(_: &Target<'_>) -> Outcome {
     const RESOLVE_CACHED: u64 = 0x20;
     Outcome::tried(calls::open_at2(calls::here(), c"/", libc::O_PATH, RESOLVE_CACHED).map(drop))
 }
 
-pub fn watches(place: &Place<'_>) -> Outcome {
+pub fn watches(place: &Target<'_>) -> Outcome {
     if let Err(e) = sys::try_watch(place.path) {
         return Outcome::tried(Err(e));
     }
@@ -136,12 +136,12 @@ pub fn watches(place: &Place<'_>) -> Outcome {
     Outcome::is(most >= WATCHES_FEW, format!("at most {most}"))
 }
 
-pub fn attributes(place: &Place<'_>) -> Outcome {
+pub fn attributes(place: &Target<'_>) -> Outcome {
     let Ok(file) = unnamed_file(place) else { return Outcome::unknown(NO_FILE) };
     Outcome::tried(xattr::set(file.as_fd(), c"user.plimsoll-doctor", b"1", 0))
 }
 
-pub fn access_lists(place: &Place<'_>) -> Outcome {
+pub fn access_lists(place: &Target<'_>) -> Outcome {
     match xattr::get(place.dir.as_fd(), c"system.posix_acl_access", ACL_MAX) {
         Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => Outcome::is(false, why_not(&e)),
         // ENODATA: the file system supports access lists, this directory has none.
@@ -151,7 +151,7 @@ pub fn access_lists(place: &Place<'_>) -> Outcome {
 }
 
 /// Clones an unnamed file.
-pub fn shared_blocks(place: &Place<'_>) -> Outcome {
+pub fn shared_blocks(place: &Target<'_>) -> Outcome {
     match (unnamed_file(place), unnamed_file(place)) {
         (Ok(from), Ok(to)) if from.write_all_at(&[1; BLOCK], 0).is_ok() => {
             Outcome::tried(extents::clone((from.as_fd(), 0), (to.as_fd(), 0), 0))
@@ -160,7 +160,7 @@ pub fn shared_blocks(place: &Place<'_>) -> Outcome {
     }
 }
 
-pub fn quotas(place: &Place<'_>) -> Outcome {
+pub fn quotas(place: &Target<'_>) -> Outcome {
     match sys::quotas_are_on(place.dir) {
         Ok(true) => Outcome::is(true, "on for users"),
         Ok(false) => Outcome::is(false, "off"),
@@ -169,7 +169,7 @@ pub fn quotas(place: &Place<'_>) -> Outcome {
 }
 
 /// The state may not exist yet: then what is above it counts.
-pub fn room(place: &Place<'_>) -> Outcome {
+pub fn room(place: &Target<'_>) -> Outcome {
     let above = place.state.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
     let free = match calls::bytes_free(above) {
         Ok(free) => free,
@@ -180,7 +180,7 @@ pub fn room(place: &Place<'_>) -> Outcome {
 }
 
 /// Of all devices that are up and lead out of the machine.
-pub fn offloads(_: &Place<'_>) -> Outcome {
+pub fn offloads(_: &Target<'_>) -> Outcome {
     let nics = Inventory::read(&Root::default()).nics;
     let outside = nics.iter().filter(|nic| nic.driver.is_some() && nic.state == "up");
     let asked = outside.filter_map(|nic| Some((&nic.name, sys::offloads(&nic.name).ok()?)));
@@ -209,7 +209,7 @@ pub fn segments() -> Outcome {
 }
 
 /// TLS is in the program.
-pub fn tls(_: &Place<'_>) -> Outcome {
+pub fn tls(_: &Target<'_>) -> Outcome {
     let aes = fs::read_to_string("/proc/cpuinfo")
         .is_ok_and(|text| text.split_whitespace().any(|word| word == "aes"));
     let by = if aes { "in hardware" } else { "in software" };

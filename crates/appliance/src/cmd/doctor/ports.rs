@@ -6,11 +6,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 
 use base::protocol::Port;
 
-use super::Place;
+use super::Target;
 use super::finding::{Outcome, State};
 
 /// Whether it could be listened there. An offset that leads beyond the last port was refused.
-pub fn port(place: &Place<'_>, port: Port) -> Outcome {
+pub fn port(place: &Target<'_>, port: Port) -> Outcome {
     let at = match port.address(place.address, place.port_offset) {
         Ok(at) => at,
         Err(failure) => return Outcome::unknown(failure.why()),

@@ -38,21 +38,21 @@ fn only_listeners_that_are_in_the_way_are_found() {
     assert!(found("nothing of the kind\n1: x:006F\n2: 0:006F\n", "127.0.0.1:111").is_empty());
 }
 
-fn one(used: Use, look: fn(&Place<'_>) -> Outcome) -> Finding {
+fn one(used: Use, look: fn(&Target<'_>) -> Outcome) -> Finding {
     let dir = File::open("/").unwrap();
     let (path, address) = (Path::new("/"), IpAddr::from([127, 0, 0, 1]));
-    let place = Place { path, dir: &dir, state: path, address, port_offset: 0 };
+    let place = Target { path, dir: &dir, state: path, address, port_offset: 0 };
     let check = Check::new("one", used, look).good_for("a purpose").instead("another way");
     check.advice("a package").finding(&place)
 }
 
-fn denied(_: &Place<'_>) -> Outcome {
+fn denied(_: &Target<'_>) -> Outcome {
     Outcome::tried(Err(Error::from_raw_os_error(libc::EACCES)))
 }
 
 #[test]
 fn what_serving_does_not_use_degrades_nothing() {
-    assert!(!one(Use::Later, denied).degrades && !one(Use::SomeClients, denied).degrades);
+    assert!(!one(Use::Optional, denied).degrades && !one(Use::SomeClients, denied).degrades);
     assert!(!one(Use::Serving, |_| Outcome::unknown("no try")).degrades);
     let findings = vec![one(Use::Serving, |_| Outcome::tried(Ok(()))), one(Use::Serving, denied)];
     assert_eq!((findings[0].state, findings[0].degrades), (State::Yes, false));

@@ -101,7 +101,7 @@ fn a_run_and_its_job_are_read() {
 }
 
 #[test]
-fn a_damaged_table_of_handles_says_so() {
+fn a_damaged_table_of_handles_is_reported() {
     let text = of("handles-00000001-table.redb", b"redb and nothing else").expect("recognised");
     assert!(text.contains("damaged"), "{text}");
 }
@@ -126,7 +126,7 @@ fn the_identity_of_a_file_system_is_shown() {
 }
 
 #[test]
-fn other_files_are_none_of_ours() {
+fn other_files_are_not_recognised() {
     for (name, bytes) in [
         ("notes.txt", &b"hello"[..]),
         ("page.html", b"<!doctype html><p>hello"),

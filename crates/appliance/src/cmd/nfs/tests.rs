@@ -42,7 +42,7 @@ nfs4-0000000300000001  ::1              4.2      active    0 ns         1     12
 }
 
 #[test]
-fn locks_say_where_and_whether_they_are_held() {
+fn locks_show_where_and_whether_they_are_held() {
     let lock = NfsLock {
         client: "nlm-0000000000000001".into(),
         protocol: "nlm".into(),

@@ -31,7 +31,7 @@ pub fn logged() -> bool {
 
 /// Notifies the service manager, for example with `READY=1`. An error is logged and does not stop
 /// the server.
-pub fn tell(what: &str) {
+pub fn notify(what: &str) {
     let Some(name) = set(SOCKET) else { return };
     if let Err(e) = send(&name, what) {
         out::note(&format!("plimsoll: cannot notify the service manager ({what}): {e}"));

@@ -43,13 +43,13 @@ fn without_numbers_it_is_the_account_of_that_name() {
 }
 
 #[test]
-fn without_an_account_it_is_the_server_for_administrators_and_nobody_for_others() {
+fn without_an_account_it_is_the_server_for_administrators_and_uid_65534_for_others() {
     assert_eq!(acting("admin", Kind::Administrator, Owner::default()), server());
     assert_eq!(acting("dora", Kind::Data, Owner::default()), ids(NOBODY, NOBODY, &[]));
 }
 
 #[test]
-fn the_servers_identity_is_only_for_those_who_may_change_everything() {
+fn the_servers_identity_requires_the_right_to_change_everything() {
     let nobody = ids(NOBODY, NOBODY, &[]);
     let scopes = SCOPES.iter().map(|(scope, _)| *scope).filter(|scope| *scope != "*");
     let partial = scopes.map(|scope| format!("{scope}:change"));

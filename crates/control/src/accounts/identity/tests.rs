@@ -53,7 +53,7 @@ fn scene() -> Scene {
 }
 
 #[test]
-fn a_user_who_only_uses_shares_comes_in_as_configured() {
+fn a_user_of_shares_signs_in_as_configured() {
     let Scene { users, .. } = scene();
     let person = users.password(PEER, "anna", "right").unwrap();
     let cred = Cred { uid: 1000, gid: 100, groups: vec![50] };
@@ -63,7 +63,7 @@ fn a_user_who_only_uses_shares_comes_in_as_configured() {
 }
 
 #[test]
-fn wrong_ones_and_those_who_may_not_are_refused_alike() {
+fn wrong_passwords_and_disabled_users_are_refused_alike() {
     let Scene { users, .. } = scene();
     for (name, given) in [("anna", "wrong"), ("gone", "right"), ("nobody", "right"), ("anna", "")] {
         assert_eq!(users.password(PEER, name, given), Err(Refused::Wrong), "{name} {given}");
@@ -73,7 +73,7 @@ fn wrong_ones_and_those_who_may_not_are_refused_alike() {
 }
 
 #[test]
-fn passwords_and_keys_of_all_services_try_one_patience() {
+fn passwords_and_keys_of_all_services_share_one_limit() {
     let Scene { accounts, clock, users } = scene();
     for n in 0..SIGN_IN_FREE_FAILURES {
         match n % 3 {
@@ -94,7 +94,7 @@ fn passwords_and_keys_of_all_services_try_one_patience() {
 }
 
 #[test]
-fn who_was_let_in_stands_until_how_he_is_let_in_changes() {
+fn a_sign_in_is_valid_until_its_credentials_or_identity_change() {
     let Scene { accounts, users, .. } = scene();
     let person = users.password(PEER, "anna", "right").unwrap();
     let before = users.generation();
@@ -146,7 +146,7 @@ fn the_account_files_are_looked_at_again_after_their_interval() {
 }
 
 #[test]
-fn who_is_signed_out_or_gone_does_not_stand() {
+fn a_user_that_is_signed_out_or_removed_is_not_valid() {
     let Scene { accounts, users, .. } = scene();
     let person = users.person("anna").unwrap();
     accounts.renew("anna");
@@ -198,7 +198,7 @@ fn the_servers_identity_ends_with_the_role() {
 }
 
 #[test]
-fn those_who_do_not_sign_in_are_nobody() {
+fn without_sign_in_the_user_is_anonymous() {
     let Scene { users, .. } = scene();
     let anonymous = users.anonymous();
     assert!(anonymous.anonymous && anonymous.cred.uid == NOBODY);

@@ -20,7 +20,7 @@ use crate::state::tests::Scratch;
 use crate::tree::store::Folder;
 use crate::tree::view;
 use crate::tree::viewer::{Everything, Viewer};
-use crate::tree::{Done, Fault, Problem, Request, Tree, Who};
+use crate::tree::{Actor, Done, Fault, Problem, Request, Tree};
 
 static CONFIGURATION: Context = Context::new("configuration", "Configuration", "", "configuration")
     .children(&[&node::USERS, &node::ROLES, &node::TOKENS, &PREFERENCES]);
@@ -59,13 +59,13 @@ impl Server {
 
     fn change(&self, changes: Json) -> Result<Done, Vec<Problem>> {
         let request: Request = serde_json::from_value(json!({ "changes": changes })).unwrap();
-        self.tree.commit(&request, &who(), &Everything)
+        self.tree.commit(&request, &actor(), &Everything)
     }
 
     /// On behalf of a user with these permissions.
     fn change_as(&self, permissions: &[&str], changes: Json) -> Result<Done, Vec<Problem>> {
         let request: Request = serde_json::from_value(json!({ "changes": changes })).unwrap();
-        self.tree.commit(&request, &who(), &Somebody(permissions))
+        self.tree.commit(&request, &actor(), &RestrictedViewer(permissions))
     }
 
     fn create(&self, kind: &str, name: &str, properties: Json) -> Result<Done, Vec<Problem>> {
@@ -81,7 +81,7 @@ impl Server {
     }
 
     fn act(&self, path: &str, action: &str) -> Result<Json, Problem> {
-        self.tree.act(&path.parse().unwrap(), action, &Default::default(), &who(), &Everything)
+        self.tree.act(&path.parse().unwrap(), action, &Default::default(), &actor(), &Everything)
     }
 
     fn sign_in(&self, user: &str, token: &str) {
@@ -96,9 +96,9 @@ impl Server {
 }
 
 /// A viewer with these permissions.
-struct Somebody<'a>(&'a [&'a str]);
+struct RestrictedViewer<'a>(&'a [&'a str]);
 
-impl Viewer for Somebody<'_> {
+impl Viewer for RestrictedViewer<'_> {
     fn may_read(&self, scope: &str) -> bool {
         self.rights().may(scope, Level::Read)
     }
@@ -112,8 +112,8 @@ impl Viewer for Somebody<'_> {
     }
 }
 
-fn who() -> Who {
-    Who::new("root", "local")
+fn actor() -> Actor {
+    Actor::new("root", "local")
 }
 
 fn sentence(refused: Result<Done, Vec<Problem>>) -> String {
@@ -123,7 +123,7 @@ fn sentence(refused: Result<Done, Vec<Problem>>) -> String {
 }
 
 #[test]
-fn a_user_is_in_force_at_once_and_after_a_restart() {
+fn a_user_is_in_effect_at_once_and_after_a_restart() {
     let scratch = Scratch::new();
     {
         let server = Server::new(&scratch);
@@ -213,7 +213,7 @@ fn what_does_not_go_together_is_refused_with_one_sentence() {
 }
 
 #[test]
-fn who_is_disabled_destroyed_or_has_a_new_password_is_signed_out() {
+fn users_disabled_destroyed_or_with_a_new_password_are_signed_out() {
     let server = Server::fresh();
     let anna = "/configuration/users/anna";
     let ends = [
@@ -386,11 +386,11 @@ fn a_role_that_the_last_administrator_lives_by_keeps_its_permission() {
 }
 
 #[test]
-fn a_whole_configuration_brings_administrators_whose_passwords_follow() {
+fn a_whole_configuration_brings_administrators_and_their_passwords_follow() {
     let server = Server::fresh();
     boss(&server, "bea");
     let there = server.tree.export("test");
-    let import = |text: &str| server.tree.import(text, false, &who(), &Everything);
+    let import = |text: &str| server.tree.import(text, false, &actor(), &Everything);
     import(&there.replace("users/bea", "users/cleo").replace("= \"administrator\"", "= \"data\""))
         .unwrap_err();
     let done = import(&there.replace("users/bea", "users/cleo")).unwrap();
@@ -437,7 +437,7 @@ fn new(kind: &str, properties: Json) -> Json {
 }
 
 #[test]
-fn nobody_grants_what_they_do_not_have() {
+fn no_user_grants_rights_that_it_does_not_have() {
     let server = ranked();
     let strong = json!({ "kind": "administrator", "roles": ["strong"], "password": "long enough" });
     let refused = [
@@ -467,12 +467,12 @@ fn nobody_grants_what_they_do_not_have() {
     // An import is no way around.
     let text = server.tree.export("test");
     let text = text.replace("roles = [\"keeper\"]", "roles = [\"strong\"]");
-    let imported = server.tree.import(&text, false, &who(), &Somebody(&KEEPER));
+    let imported = server.tree.import(&text, false, &actor(), &RestrictedViewer(&KEEPER));
     assert_eq!(imported.unwrap_err()[0].fault, Fault::Denied);
 }
 
 #[test]
-fn what_somebody_has_can_be_granted() {
+fn a_users_rights_can_be_granted() {
     let server = ranked();
     let granted = [
         set("users", "data", "password", json!("another one")),
@@ -488,7 +488,7 @@ fn what_somebody_has_can_be_granted() {
     }
     let issue = |token: &str| {
         let path = format!("/configuration/tokens/{token}").parse().unwrap();
-        server.tree.act(&path, "issue", &Default::default(), &who(), &Somebody(&KEEPER))
+        server.tree.act(&path, "issue", &Default::default(), &actor(), &RestrictedViewer(&KEEPER))
     };
     assert_eq!(issue("all").unwrap_err().fault, Fault::Denied);
     assert!(issue("some").is_ok());

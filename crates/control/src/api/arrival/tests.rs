@@ -27,7 +27,7 @@ async fn read(body: Body, limit: Duration) -> Result<Bytes, axum::Error> {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_end_is_given_up() {
+async fn a_body_that_does_not_end_is_abandoned() {
     let error = read(Body::from_stream(Slow(3)), Duration::from_millis(10)).await.unwrap_err();
     assert!(error.to_string().contains("in time"), "{error}");
     let whole = read(Body::from("whole"), Duration::from_secs(60)).await.unwrap();

@@ -6,7 +6,7 @@ use analytics::names::HubResolver;
 use analytics::query::Engine;
 use probe::hub::{Hub, HubOptions};
 
-use crate::answer::AskError;
+use crate::answer::RequestError;
 use crate::appliance::{ActingAs, Appliance, Status};
 use crate::dav::{DavLock, DavState};
 use crate::lab::{Lab, LabFile};
@@ -210,26 +210,28 @@ impl Lab for Fake {
         (first.into_iter().collect(), 1)
     }
 
-    fn file(&self, run: &str, file: LabFile) -> Result<Vec<u8>, AskError> {
+    fn file(&self, run: &str, file: LabFile) -> Result<Vec<u8>, RequestError> {
         match (run, file) {
             ("r1", LabFile::Result) => Ok(b"{}".to_vec()),
             ("r1", LabFile::Report) => Ok(b"<!doctype html><script>1</script>".to_vec()),
-            _ => Err(AskError::Wrong { failed: "there is no such run".into(), hint: "h".into() }),
+            _ => {
+                Err(RequestError::Wrong { failed: "there is no such run".into(), hint: "h".into() })
+            }
         }
     }
 
-    fn figures(&self, run: &str) -> Result<String, AskError> {
+    fn figures(&self, run: &str) -> Result<String, RequestError> {
         self.file(run, LabFile::Result).map(|_| r#"{"sections":[]}"#.into())
     }
 
-    fn figures_of(&self, result: serde_json::Value) -> Result<String, AskError> {
+    fn figures_of(&self, result: serde_json::Value) -> Result<String, RequestError> {
         match result["format"].as_u64() {
             Some(_) => Ok(r#"{"sections":[]}"#.into()),
-            None => Err(AskError::Wrong { failed: "it is none".into(), hint: "h".into() }),
+            None => Err(RequestError::Wrong { failed: "it is none".into(), hint: "h".into() }),
         }
     }
 
-    fn compare(&self, a: &str, b: &str) -> Result<String, AskError> {
+    fn compare(&self, a: &str, b: &str) -> Result<String, RequestError> {
         self.file(a, LabFile::Result).and(self.file(b, LabFile::Result)).map(|_| "{}".into())
     }
 }

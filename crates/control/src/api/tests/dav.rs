@@ -22,7 +22,7 @@ async fn locks_are_listed_without_their_tokens() {
 }
 
 #[tokio::test]
-async fn a_lock_is_released_by_who_may_and_that_is_written_down() {
+async fn releasing_a_lock_requires_the_right_and_is_recorded() {
     let server = Server::new();
     let token = format!("Bearer {TOKEN}");
     assert_eq!(server.send(delete(LOCK), "").await.status(), StatusCode::UNAUTHORIZED);
@@ -36,14 +36,14 @@ async fn a_lock_is_released_by_who_may_and_that_is_written_down() {
     assert_eq!(ended.status(), StatusCode::OK);
     assert_eq!(value(ended).await["user"], "anna");
     assert_eq!(server.fake.released(), Some(format!("api-token: {LOCK}")));
-    let last = server.last_written_down();
+    let last = server.last_recorded();
     assert_eq!((&*last.who, &*last.action), ("api-token", "release"));
     assert_eq!(&*last.path, "/configuration/services/http");
     assert_eq!(last.before, json!({ "lock": LOCK, "file": "/tank/a", "user": "anna" }));
 }
 
 #[tokio::test]
-async fn a_lock_that_cannot_be_ended_stays_and_the_answer_says_why() {
+async fn a_lock_that_cannot_be_ended_stays_and_the_answer_has_the_reason() {
     let server = Server::new();
     let request = delete(STUCK).header(AUTHORIZATION, format!("Bearer {TOKEN}"));
     let (status, failed) = refusal(server.send(request, "").await).await;

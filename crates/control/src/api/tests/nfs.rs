@@ -21,7 +21,7 @@ async fn clients_opens_and_locks_are_listed() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_not_there_is_said_to_be() {
+async fn an_unknown_client_is_reported() {
     let server = Server::new();
     for what in ["opens", "locks"] {
         let answer = server.get(&format!("{PATH}/{what}?client=nfs4-77")).await;
@@ -39,7 +39,7 @@ async fn a_client_that_is_not_there_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn only_who_is_signed_in_on_our_page_ends_a_client() {
+async fn ending_a_client_requires_sign_in_on_the_servers_page() {
     let server = Server::new();
     let delete = || Request::delete(format!("{PATH}/clients/{CLIENT}"));
     let token = format!("Bearer {TOKEN}");
@@ -51,7 +51,7 @@ async fn only_who_is_signed_in_on_our_page_ends_a_client() {
     assert_eq!(ended.status(), StatusCode::OK);
     assert_eq!(value(ended).await["name"], "Linux NFSv4.2 anna");
     assert_eq!(server.fake.expired(), Some(format!("api-token: {CLIENT}")));
-    let last = server.last_written_down();
+    let last = server.last_recorded();
     assert_eq!((&*last.who, &*last.action, last.after), ("api-token", "expire", json!(CLIENT)));
     for path in ["clients", "opens", "locks"] {
         let request = Request::get(format!("{PATH}/{path}"));

@@ -134,7 +134,7 @@ async fn another_sites_page_cannot_make_changes() {
 }
 
 #[tokio::test]
-async fn a_name_of_another_site_that_leads_here_is_told_so() {
+async fn a_name_of_another_site_that_leads_here_is_reported() {
     let server = Server::new();
     let body = json!({ "user": "admin", "password": "right" }).to_string();
     let from_page = |request: request::Builder| {
@@ -160,7 +160,7 @@ async fn a_name_of_another_site_that_leads_here_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_user_of_shares_does_not_get_in_and_only_he_learns_why() {
+async fn a_user_of_shares_is_refused_and_only_its_password_shows_the_reason() {
     let server = Server::new();
     let mut table = users();
     table.users.get_mut("admin").unwrap().kind = Kind::Data;
@@ -175,7 +175,7 @@ async fn a_user_of_shares_does_not_get_in_and_only_he_learns_why() {
 }
 
 #[tokio::test]
-async fn who_loses_his_rights_loses_them_at_once() {
+async fn lost_rights_take_effect_at_once() {
     let server = Server::new();
     let cookie = cookie(&server.sign_in("right").await);
     let status = async || {

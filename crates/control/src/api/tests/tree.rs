@@ -77,7 +77,7 @@ async fn declarations_are_complete() {
 }
 
 #[tokio::test]
-async fn a_node_says_what_is_in_force_and_why() {
+async fn a_node_shows_the_current_values_and_their_origin() {
     let (server, tree) = server();
     commit(
         &tree,
@@ -157,7 +157,7 @@ async fn faults_have_their_status_and_place() {
 }
 
 #[tokio::test]
-async fn changes_and_actions_are_done_and_written_down() {
+async fn changes_and_actions_are_done_and_recorded() {
     let (server, _) = server();
     let (status, done) = change(&server, json!([set("/services/nfs", "lease", "2m")])).await;
     assert_eq!((status, &done["revision"]), (StatusCode::OK, &json!(1)));

@@ -37,7 +37,7 @@ async fn asked(at: SocketAddr, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn http_knows_the_tokens_and_nothing_else() {
+async fn http_serves_the_tokens_and_nothing_else() {
     let answers = Arc::new(Answers::default());
     // A port that is free now, at an address that no other test takes ports of.
     let free = std::net::TcpListener::bind((Ipv4Addr::new(127, 0, 43, 3), 0)).unwrap();

@@ -45,7 +45,7 @@ fn a_chain_in_order_with_its_key_is_good() {
 }
 
 #[test]
-fn a_key_of_another_certificate_is_told() {
+fn a_key_of_another_certificate_is_reported() {
     let ca = authority("CA");
     let (one, two) = (signed(&ca, &["a"], 2100), signed(&ca, &["a"], 2100));
     let wrong = why(&one.certificate_pem, &two.key_pem);
@@ -55,7 +55,7 @@ fn a_key_of_another_certificate_is_told() {
 }
 
 #[test]
-fn a_chain_that_is_none_is_told() {
+fn an_invalid_chain_is_reported() {
     let (ca, other) = (authority("CA"), authority("Other"));
     let good = signed(&ca, &["a"], 2100);
     let (leaf, _) = good.certificate_pem.split_at(good.certificate_pem.len() - ca.pem().len());

@@ -47,7 +47,7 @@ impl Scene {
 
     fn change(&self, changes: Json) -> Result<Done, Vec<Problem>> {
         let request: Request = serde_json::from_value(json!({ "changes": changes })).unwrap();
-        self.tree.commit(&request, &Who::new("anna", "local"), &Everything)
+        self.tree.commit(&request, &Actor::new("anna", "local"), &Everything)
     }
 
     fn refused(&self, changes: Json) -> Problem {
@@ -126,7 +126,7 @@ fn what_does_not_go_together_is_refused_with_the_property() {
 }
 
 #[test]
-fn what_is_incomplete_is_told_and_the_servers_own_is_shown() {
+fn what_is_incomplete_is_reported_and_the_servers_own_is_shown() {
     let scene = Scene::new();
     let good = signed(&authority("CA"), &["elsewhere.example"], 2100);
     let chain = json!({ "chain": good.certificate_pem });
@@ -146,7 +146,7 @@ fn what_is_incomplete_is_told_and_the_servers_own_is_shown() {
 }
 
 #[test]
-fn it_ends_and_says_so() {
+fn it_ends_and_reports_that() {
     let scene = Scene::new();
     let good = signed(&authority("CA"), &["nas"], 2028);
     scene.change(json!([create("a", &good), in_use("a")])).unwrap();
@@ -158,7 +158,7 @@ fn it_ends_and_says_so() {
 }
 
 #[test]
-fn an_alert_hears_of_what_ends_soon_and_of_orders_that_failed() {
+fn an_alert_reports_what_ends_soon_and_orders_that_failed() {
     let scene = Scene::new();
     assert_eq!(scene.room.warning(14), None);
     let good = signed(&authority("CA"), &["nas"], 2028);
@@ -199,7 +199,7 @@ fn the_servers_own_is_renewed_in_time_and_when_asked() {
     let second = scene.room.shown().identity();
     assert!(second != own);
     let path = Path::of(&["configuration", "certificates", OWN]);
-    let who = Who::new("anna", "local");
+    let who = Actor::new("anna", "local");
     scene.tree.act(&path, "renew", &BTreeMap::new(), &who, &Everything).unwrap();
     assert!(scene.room.shown().identity() != second);
     scene.change(json!([{ "set": AT, "property": "names", "value": ["10.1.2.3"] }])).unwrap();
@@ -215,7 +215,7 @@ fn orders_wait_for_the_terms_and_longer_after_each_failure() {
     scene.change(json!([acme])).unwrap();
     assert!(scene.room.due().is_empty() && scene.state("le", "state") == "incomplete");
     let path = Path::of(&["configuration", "certificates", "le"]);
-    let who = Who::new("anna", "local");
+    let who = Actor::new("anna", "local");
     let renew = || scene.tree.act(&path, "renew", &BTreeMap::new(), &who, &Everything);
     assert_eq!(renew().unwrap_err().sentence, "the terms of the CA are not agreed to");
     let agree = json!({ "set": format!("{AT}/le"), "property": "terms_agreed", "value": true });

@@ -16,7 +16,7 @@ fn made(change: impl FnOnce(&mut CertificateParams)) -> Vec<u8> {
 }
 
 #[test]
-fn names_times_and_who_has_signed() {
+fn names_times_and_the_issuer() {
     let facts = Facts::read(&made(|_| {})).unwrap();
     assert_eq!((facts.subject.as_str(), facts.issuer.as_str()), ("Näs", "Näs"));
     assert_eq!(facts.names, ["nas.example", "*.wild.example", "192.0.2.7", "2001:db8::7"]);

@@ -7,12 +7,12 @@ use super::{CliError, Output, Shell, VerbResult};
 use crate::cli::api::Request;
 use crate::cli::declared::{Action, Property, did_you_mean};
 use crate::cli::pending::Before;
-use crate::cli::place::{Place, escape};
+use crate::cli::place::{NodePath, escape};
 use crate::cli::words::Word;
 use crate::cli::{show, value};
 
 impl Shell {
-    pub(super) fn act(&mut self, place: &Place, name: &str, words: &[Word]) -> VerbResult {
+    pub(super) fn act(&mut self, place: &NodePath, name: &str, words: &[Word]) -> VerbResult {
         let context = self.found(place)?.context;
         let Some(action) = context.action(name).cloned() else { return Ok(Output::nothing()) };
         let Before::Server(before) = self.pending.before(place) else {

@@ -10,7 +10,7 @@ use super::{CliError, Output, Shell, VerbResult, read};
 use crate::cli::api::Request;
 use crate::cli::declared::{Context, Items, Property, did_you_mean};
 use crate::cli::pending::{Before, Change, Pending};
-use crate::cli::place::Place;
+use crate::cli::place::NodePath;
 use crate::cli::{show, value};
 
 /// The response to changes.
@@ -28,7 +28,7 @@ pub(super) struct Answered {
 const CONFLICT: u16 = 409;
 
 impl Shell {
-    pub(super) fn set(&mut self, place: &Place, words: &[&str], passing: bool) -> VerbResult {
+    pub(super) fn set(&mut self, place: &NodePath, words: &[&str], passing: bool) -> VerbResult {
         let mut pending = self.pending.clone();
         let mut names = Vec::new();
         for word in words {
@@ -42,7 +42,7 @@ impl Shell {
     /// `P=V`, `P+=V`, `P-=V`, or the name of a secret alone.
     fn assignment(
         &mut self,
-        place: &Place,
+        place: &NodePath,
         pending: &Pending,
         word: &str,
     ) -> Result<(String, Json), CliError> {
@@ -82,7 +82,7 @@ impl Shell {
     /// The declaration of a property that can be set at `place`.
     fn settable(
         &self,
-        place: &Place,
+        place: &NodePath,
         pending: &Pending,
         name: &str,
     ) -> Result<&Property, CliError> {
@@ -139,7 +139,7 @@ impl Shell {
         }
     }
 
-    pub(super) fn unset(&mut self, place: &Place, words: &[&str], passing: bool) -> VerbResult {
+    pub(super) fn unset(&mut self, place: &NodePath, words: &[&str], passing: bool) -> VerbResult {
         let mut pending = self.pending.clone();
         for name in words {
             self.settable(place, &pending, name)?;
@@ -150,7 +150,7 @@ impl Shell {
         self.keep(place, pending, passing, &names)
     }
 
-    pub(super) fn create(&mut self, place: &Place, words: &[&str], passing: bool) -> VerbResult {
+    pub(super) fn create(&mut self, place: &NodePath, words: &[&str], passing: bool) -> VerbResult {
         let (name, rest) = words.split_first().map_or(("", words), |(name, rest)| (*name, rest));
         if name.contains('=') {
             return Err(CliError::usage("the name comes first", "usage: create NAME [P=V]…"));
@@ -180,7 +180,7 @@ impl Shell {
         Ok(said)
     }
 
-    fn made_here(&self, place: &Place) -> Result<&Items, CliError> {
+    fn made_here(&self, place: &NodePath) -> Result<&Items, CliError> {
         let nothing =
             |why: String| CliError::refused(why, "`list` shows the contexts and items below");
         match &self.found(place)?.context.items {
@@ -191,7 +191,7 @@ impl Shell {
     }
 
     /// The item that a command means: the one called `name` here, or the one where we are.
-    fn item(&self, place: &Place, name: Option<&str>) -> Result<Place, CliError> {
+    fn item(&self, place: &NodePath, name: Option<&str>) -> Result<NodePath, CliError> {
         let item = match name {
             Some(name) => {
                 self.made_here(place)?;
@@ -209,7 +209,12 @@ impl Shell {
         }
     }
 
-    pub(super) fn destroy(&mut self, place: &Place, words: &[&str], passing: bool) -> VerbResult {
+    pub(super) fn destroy(
+        &mut self,
+        place: &NodePath,
+        words: &[&str],
+        passing: bool,
+    ) -> VerbResult {
         let (flags, names): (Vec<&str>, Vec<&str>) =
             words.iter().copied().partition(|word| matches!(*word, "--yes" | "-y"));
         if names.len() > 1 || names.iter().any(|name| name.starts_with("--")) {
@@ -232,7 +237,7 @@ impl Shell {
     }
 
     /// Shows what is destroyed, and asks for confirmation.
-    fn may_destroy(&mut self, at: &Place) -> Result<bool, CliError> {
+    fn may_destroy(&mut self, at: &NodePath) -> Result<bool, CliError> {
         let alone = Change::Destroy { at: at.clone(), confirm: false };
         let asked = self.pending.clone().with(alone);
         match self.send(&asked, true, "") {
@@ -250,7 +255,7 @@ impl Shell {
         }
     }
 
-    pub(super) fn rename(&mut self, place: &Place, words: &[&str], passing: bool) -> VerbResult {
+    pub(super) fn rename(&mut self, place: &NodePath, words: &[&str], passing: bool) -> VerbResult {
         let (name, to) = match words {
             [name, to] => (Some(*name), *to),
             _ => (None, words.first().copied().unwrap_or_default()),
@@ -272,7 +277,7 @@ impl Shell {
     /// nothing waited before, does them at once.
     fn keep(
         &mut self,
-        place: &Place,
+        place: &NodePath,
         pending: Pending,
         passing: bool,
         names: &[String],
@@ -374,7 +379,7 @@ impl Shell {
 
     /// A change for people: without secrets.
     pub(super) fn masked(&self, change: &Change) -> Json {
-        let secret = |at: &Place, name: &str| {
+        let secret = |at: &NodePath, name: &str| {
             let property = self.tree.find(at).and_then(|found| found.context.property(name));
             property.is_some_and(Property::is_secret)
         };
@@ -422,7 +427,7 @@ fn after_conflict(error: CliError) -> CliError {
 /// The property called `name`, or what is wrong with the name.
 pub(super) fn property<'a>(
     context: &'a Context,
-    place: &Place,
+    place: &NodePath,
     name: &str,
 ) -> Result<&'a Property, CliError> {
     context.property(name).ok_or_else(|| {

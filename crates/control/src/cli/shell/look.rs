@@ -7,14 +7,14 @@ use super::{CliError, Output, Shell, VERBS, Verb, VerbResult};
 use crate::cli::declared::Context;
 use crate::cli::node::{Entry, Node, Shown};
 use crate::cli::pending::Before;
-use crate::cli::place::Place;
+use crate::cli::place::NodePath;
 use crate::cli::show;
 
 /// Items that a list shows with their properties if the server does not send them at once.
 const ITEMS_ASKED_MAX: usize = 100;
 
 impl Shell {
-    pub(super) fn show(&self, place: &Place) -> VerbResult {
+    pub(super) fn show(&self, place: &NodePath) -> VerbResult {
         let context = self.found(place)?.context;
         let node = self.node(place, true)?;
         let rows = self.rows(place, &node)?;
@@ -22,7 +22,7 @@ impl Shell {
         Ok(Output::new(text, as_json(context, &node)))
     }
 
-    pub(super) fn list(&self, place: &Place) -> VerbResult {
+    pub(super) fn list(&self, place: &NodePath) -> VerbResult {
         let context = self.found(place)?.context;
         let node = self.node(place, true)?;
         let rows = self.rows(place, &node)?;
@@ -33,7 +33,7 @@ impl Shell {
     }
 
     /// The items of a node with their properties.
-    fn rows(&self, place: &Place, node: &Node) -> Result<Vec<(String, Option<Node>)>, CliError> {
+    fn rows(&self, place: &NodePath, node: &Node) -> Result<Vec<(String, Option<Node>)>, CliError> {
         let Some(items) = &self.found(place)?.context.items else { return Ok(Vec::new()) };
         let row = |(at, entry): (usize, &Entry)| {
             let name = entry.name().to_owned();
@@ -55,7 +55,7 @@ impl Shell {
         node.items.iter().enumerate().map(row).collect()
     }
 
-    pub(super) fn get_properties(&self, place: &Place, names: &[&str]) -> VerbResult {
+    pub(super) fn get_properties(&self, place: &NodePath, names: &[&str]) -> VerbResult {
         let context = self.found(place)?.context;
         let names: Vec<String> = match names {
             [] => context.properties.iter().map(|property| property.name.clone()).collect(),
@@ -70,7 +70,7 @@ impl Shell {
         Ok(Output::new(show::some(context, &node, &names), Json::Object(values)))
     }
 
-    pub(super) fn help(&self, place: &Place, word: Option<&str>) -> VerbResult {
+    pub(super) fn help(&self, place: &NodePath, word: Option<&str>) -> VerbResult {
         let found = self.found(place)?;
         let context = found.context;
         let text = match word {

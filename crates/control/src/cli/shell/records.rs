@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::{CliError, Output, Shell, VerbResult};
 use crate::cli::api::Request;
-use crate::cli::place::{Place, escape};
+use crate::cli::place::{NodePath, escape};
 use crate::cli::show;
 
 /// Entries of the audit log that are shown.
@@ -40,7 +40,7 @@ impl Shell {
         self.nothing_waits()?;
         let body = json!({"revision": number(word)?});
         let answer = self.api.ask(&Request::Post("/configuration/restore".to_owned(), body))?;
-        self.back_to_what_is_there()?;
+        self.return_to_existing()?;
         Ok(Output::new(show::changed(&answer), answer))
     }
 
@@ -74,12 +74,12 @@ impl Shell {
         if dry {
             return Ok(Output::new(show::would_change(&answer) + "nothing was changed\n", answer));
         }
-        self.back_to_what_is_there()?;
+        self.return_to_existing()?;
         Ok(Output::new(show::changed(&answer), answer))
     }
 
     /// Of all, or of a place, which may be gone by now.
-    pub(super) fn audit(&self, place: &Place, path: Option<&str>) -> VerbResult {
+    pub(super) fn audit(&self, place: &NodePath, path: Option<&str>) -> VerbResult {
         let about = path.map(|path| place.to(path).to_string());
         let query = about.as_ref().map_or_else(String::new, |at| format!("&path={}", escape(at)));
         let answer = self.get(&format!("/audit?limit={AUDIT_SHOWN}{query}"))?;
@@ -99,7 +99,7 @@ impl Shell {
     }
 
     /// The place where we are may have gone.
-    fn back_to_what_is_there(&mut self) -> Result<(), CliError> {
+    fn return_to_existing(&mut self) -> Result<(), CliError> {
         while !self.place.0.is_empty() && !self.exists(&self.place)? {
             self.place = self.place.parent();
         }

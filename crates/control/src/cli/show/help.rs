@@ -1,12 +1,12 @@
 //! The text of `help`.
 
 use crate::cli::declared::{Action, Condition, Context, Items, Property};
-use crate::cli::place::Place;
+use crate::cli::place::NodePath;
 use crate::cli::shell::{VERBS, Verb};
 use crate::cli::value;
 
 /// The help of a context.
-pub fn help(place: &Place, context: &Context, item_of: Option<&Items>) -> String {
+pub fn help(place: &NodePath, context: &Context, item_of: Option<&Items>) -> String {
     let mut text = wrapped(&format!("{}: {}", context.title, context.help));
     text += &section("Contexts", context.children.iter().map(|c| (c.name.clone(), &c.help)));
     if let Some(items) = &context.items {
@@ -32,7 +32,7 @@ fn with_article(noun: &str) -> String {
 }
 
 /// Whether a command can do something at a place.
-fn fits(verb: Verb, place: &Place, context: &Context, item_of: Option<&Items>) -> bool {
+fn fits(verb: Verb, place: &NodePath, context: &Context, item_of: Option<&Items>) -> bool {
     let settings = context.properties.iter().any(|property| !property.is_state());
     let made = context.items.as_ref().is_some_and(Items::configured);
     let item = item_of.is_some_and(Items::configured);

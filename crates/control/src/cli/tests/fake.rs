@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value as Json, json};
 
 use crate::cli::api::{Api, Request};
-use crate::cli::place::Place;
+use crate::cli::place::NodePath;
 use crate::cli::{CliError, Outside, Shell};
 
-type Nodes = BTreeMap<Place, BTreeMap<String, Json>>;
+type Nodes = BTreeMap<NodePath, BTreeMap<String, Json>>;
 
 /// What the server holds. `nodes` has the items and what was set anywhere.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct FakeState {
     pub nodes: Nodes,
     pub revision: u64,
     pub acted: Vec<(String, Json)>,
@@ -25,14 +25,14 @@ pub struct Held {
 
 /// A handle on it, which tests keep.
 #[derive(Clone, Default)]
-pub struct Fake(pub Arc<Mutex<Held>>);
+pub struct Fake(pub Arc<Mutex<FakeState>>);
 
 /// The user: answers and files that are handed in.
 #[derive(Clone, Default)]
-pub struct User(pub Arc<Mutex<Hands>>);
+pub struct User(pub Arc<Mutex<UserState>>);
 
 #[derive(Default)]
-pub struct Hands {
+pub struct UserState {
     pub yes: Option<bool>,
     pub asked: Vec<String>,
     pub secret: Option<String>,
@@ -68,10 +68,10 @@ pub fn shell() -> (Shell, Fake, User) {
         let mut held = fake.0.lock().unwrap();
         held.revision = 7;
         for path in ["/shares/default", "/maintenance/sessions/s1"] {
-            held.nodes.insert(Place::parse(path), BTreeMap::new());
+            held.nodes.insert(NodePath::parse(path), BTreeMap::new());
         }
         let tank = BTreeMap::from([("directory".to_owned(), json!("/srv/tank"))]);
-        held.nodes.insert(Place::parse("/shares/default/tank"), tank);
+        held.nodes.insert(NodePath::parse("/shares/default/tank"), tank);
     }
     let user = User::default();
     let shell = Shell::open(Box::new(fake.clone()), Box::new(user.clone()), false).unwrap();
@@ -209,7 +209,7 @@ impl Api for Fake {
                 Ok(json!({"rows": [], "more": false}))
             }
             Request::Get(path) => match path.strip_prefix("/nodes") {
-                Some(path) => held.node(&Place::parse(path.split('?').next().unwrap_or(""))),
+                Some(path) => held.node(&NodePath::parse(path.split('?').next().unwrap_or(""))),
                 None => Err(refused(404, "no such path", None)),
             },
             Request::Post(path, body) if path == "/changes" => held.change(body),
@@ -222,8 +222,8 @@ impl Api for Fake {
     }
 }
 
-impl Held {
-    fn node(&self, place: &Place) -> Result<Json, CliError> {
+impl FakeState {
+    fn node(&self, place: &NodePath) -> Result<Json, CliError> {
         let declared: crate::cli::declared::Context = serde_json::from_value(tree()).unwrap();
         let found = declared.find(place).ok_or_else(|| refused(404, "no such node", None))?;
         if found.item_of.is_some() && !self.nodes.contains_key(place) {
@@ -252,7 +252,7 @@ impl Held {
             .nodes
             .keys()
             .filter(|at| at.parent() == *place && !at.0.is_empty())
-            .map(Place::name)
+            .map(NodePath::name)
             .collect();
         let items = if found.context.items.is_some() { json!(items) } else { json!([]) };
         Ok(json!({"path": place.to_string(), "revision": self.revision, "properties": properties,
@@ -278,7 +278,7 @@ impl Held {
 
 fn one(nodes: &mut Nodes, change: &Json) -> Result<(), CliError> {
     let text = |name: &str| change[name].as_str().unwrap_or("").to_owned();
-    let at = |name: &str| Place::parse(&text(name));
+    let at = |name: &str| NodePath::parse(&text(name));
     if change.get("set").is_some() {
         if change["property"] == "lease" && change["value"].as_u64() > Some(3600) {
             return Err(refused(400, "lease is at most 3600 seconds", Some("lease")));

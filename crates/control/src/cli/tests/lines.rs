@@ -9,7 +9,7 @@ use crate::cli::{CliError, Shell};
 /// The output of a line.
 fn say(shell: &mut Shell, line: &str) -> String {
     match shell.run(line) {
-        Ok(Answer::Said(text)) => text,
+        Ok(Answer::Text(text)) => text,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -182,7 +182,7 @@ fn wrong_values_are_refused_at_once_and_change_nothing() {
 }
 
 #[test]
-fn a_line_with_a_path_commits_by_itself_unless_something_waits() {
+fn a_line_with_a_path_commits_alone_unless_something_waits() {
     let (mut shell, fake, _) = shell();
     say(&mut shell, "configuration services nfs set lease=60");
     assert_eq!(shell.waiting(), 0);
@@ -225,7 +225,7 @@ fn items_are_made_step_by_step() {
 }
 
 #[test]
-fn destroying_tells_what_goes_and_asks() {
+fn destroying_lists_what_goes_and_asks() {
     let (mut shell, fake, user) = shell();
     say(&mut shell, "cd /shares/default/tank");
     let (code, text) = wrong(&mut shell, "destroy");
@@ -327,7 +327,7 @@ fn actions_by_their_name() {
 }
 
 #[test]
-fn a_conflict_is_told_and_can_be_overridden() {
+fn a_conflict_is_reported_and_can_be_overridden() {
     let (mut shell, fake, _) = shell();
     say(&mut shell, "cd configuration/services/nfs");
     say(&mut shell, "set lease=60");
@@ -426,7 +426,7 @@ fn leaving_with_changes_asks() {
 }
 
 #[test]
-fn help_tells_all_that_can_be_said() {
+fn help_lists_all_commands() {
     let (mut shell, ..) = shell();
     say(&mut shell, "cd configuration/services/nfs");
     let text = say(&mut shell, "help");
@@ -442,7 +442,7 @@ fn help_tells_all_that_can_be_said() {
 }
 
 #[test]
-fn an_import_says_what_has_come_and_gone_and_whether_it_was_done() {
+fn an_import_shows_what_has_come_and_gone_and_whether_it_was_done() {
     let answer = json!({"revision": 8, "notes": ["mind"], "changes": [
         {"path": "/a", "property": null, "before": null, "after": true},
         {"path": "/b", "property": null, "before": true, "after": null},
@@ -476,7 +476,7 @@ fn the_audit_log_is_asked_by_a_path_from_here() {
 }
 
 #[test]
-fn what_comes_and_goes_by_itself_has_actions_of_any_name() {
+fn transient_nodes_have_actions_of_any_name() {
     let (mut shell, fake, _) = shell();
     say(&mut shell, "shares default set nfs=read-only");
     say(&mut shell, "cd /shares/default");

@@ -34,7 +34,7 @@ fn a_script_that_forgets_to_commit_fails() {
 }
 
 #[test]
-fn commands_go_on_over_lines_and_are_echoed() {
+fn commands_continue_over_lines_and_are_echoed() {
     let text = "configuration users create mia \\\n  full_name='Mia\nM.'\n\nexit\nnonsense\n";
     let (said, done, fake) = script(text, true);
     assert_eq!(done, Ok(()));

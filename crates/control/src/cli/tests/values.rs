@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::cli::declared::{Context, Kind, did_you_mean};
 use crate::cli::pending::{Before, Change, Pending};
-use crate::cli::place::Place;
+use crate::cli::place::NodePath;
 use crate::cli::value::{parse, print};
 use crate::cli::words::{Unfinished, quote, split};
 
@@ -134,8 +134,8 @@ fn near_names_are_guessed() {
     assert_eq!(did_you_mean("banana", names.into_iter()), "");
 }
 
-fn at(path: &str) -> Place {
-    Place::parse(path)
+fn at(path: &str) -> NodePath {
+    NodePath::parse(path)
 }
 
 fn set(path: &str, property: &str, value: i64) -> Change {
@@ -193,7 +193,7 @@ fn places_are_followed_through_renames() {
 }
 
 #[test]
-fn what_goes_needs_no_changes_but_may_come_anew() {
+fn what_goes_needs_no_changes_but_may_come_again() {
     let pending = all([set("/a/x", "p", 1), destroy("/a/x")]);
     assert_eq!(pending.changes(), [destroy("/a/x")]);
     let anew = all([destroy("/a/x"), create("/a", "x")]);

@@ -88,7 +88,7 @@ fn a_flood_from_many_clients_takes_its_own_places() {
 }
 
 #[test]
-fn who_is_signed_in_keeps_the_place() {
+fn a_signed_in_user_keeps_the_place() {
     let places = places();
     let own: Vec<ConnectionPermit> =
         (0..ADMIN_CONNECTIONS_CLIENT_MAX).map(|_| places.take(v4(1)).unwrap()).collect();

@@ -9,7 +9,7 @@ use crate::tree::document::Document;
 use crate::tree::revision::Revision;
 use crate::tree::store::StoreError;
 use crate::tree::viewer::{Everything, Viewer};
-use crate::tree::{Problem, Who, text};
+use crate::tree::{Actor, Problem, text};
 
 impl Tree {
     /// Replaces the current configuration by a whole one.
@@ -20,7 +20,7 @@ impl Tree {
         &self,
         text: &str,
         dry_run: bool,
-        who: &Who,
+        who: &Actor,
         viewer: &dyn Viewer,
     ) -> Result<Done, Vec<Problem>> {
         self.import_over(None, text, dry_run, who, viewer)
@@ -35,7 +35,7 @@ impl Tree {
         seen: Option<u64>,
         text: &str,
         dry_run: bool,
-        who: &Who,
+        who: &Actor,
         viewer: &dyn Viewer,
     ) -> Result<Done, Vec<Problem>> {
         let mut store = self.lock();
@@ -53,7 +53,7 @@ impl Tree {
     pub fn restore(
         &self,
         number: u64,
-        who: &Who,
+        who: &Actor,
         viewer: &dyn Viewer,
     ) -> Result<Done, Vec<Problem>> {
         self.restore_over(None, number, who, viewer)
@@ -67,7 +67,7 @@ impl Tree {
         &self,
         seen: Option<u64>,
         number: u64,
-        who: &Who,
+        who: &Actor,
         viewer: &dyn Viewer,
     ) -> Result<Done, Vec<Problem>> {
         let mut store = self.lock();
@@ -89,7 +89,7 @@ impl Tree {
         prefix: &Path,
         is_it: &dyn Fn(&Document) -> bool,
         comment: &str,
-        who: &Who,
+        who: &Actor,
     ) -> Result<bool, Vec<Problem>> {
         let mut store = self.lock();
         let empty = Document::new(self.root);
@@ -105,7 +105,12 @@ impl Tree {
     }
 
     /// A configuration that replaces the current one, with our secrets, not yet named.
-    fn whole<'a>(&self, document: Document, who: &'a Who, viewer: &'a dyn Viewer) -> Proposal<'a> {
+    fn whole<'a>(
+        &self,
+        document: Document,
+        who: &'a Actor,
+        viewer: &'a dyn Viewer,
+    ) -> Proposal<'a> {
         let (document, notes) = self.with_our_secrets(document);
         Proposal {
             document,

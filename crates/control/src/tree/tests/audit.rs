@@ -7,7 +7,7 @@ use base::limits::{AUDIT_FILE_BYTES_MAX, AUDIT_FILES_MAX};
 use serde_json::json;
 
 use super::disk::MemoryDisk;
-use super::{NOW_S, commit, create, open, rooms, set, tree, who};
+use super::{NOW_S, actor, commit, create, open, rooms, set, tree};
 use crate::tree::audit::{Audit, AuditFilter, Record};
 use crate::tree::store::Disk;
 
@@ -16,12 +16,12 @@ fn all() -> AuditFilter {
 }
 
 #[test]
-fn changes_are_written_down_with_their_values() {
+fn changes_are_recorded_with_their_values() {
     let tree = tree();
     commit(&tree, json!([set("/services/nfs", "lease", 60)])).unwrap();
     commit(&tree, json!([set("/services/nfs", "lease", 30)])).unwrap();
     commit(&tree, json!([create("/users", "anna", json!({ "password": "top secret" }))])).unwrap();
-    tree.audit().note(&who(), "sign-in", "refused").unwrap();
+    tree.audit().note(&actor(), "sign-in", "refused").unwrap();
     let records = tree.audit().read(&all()).unwrap();
     let [note, password, user, lease, first] = records.as_slice() else { panic!("{records:?}") };
     assert_eq!((note.action.as_str(), note.detail.as_str()), ("sign-in", "refused"));
@@ -37,10 +37,10 @@ fn changes_are_written_down_with_their_values() {
 }
 
 #[test]
-fn nothing_changes_that_cannot_be_written_down() {
+fn nothing_changes_that_cannot_be_recorded() {
     let disk = MemoryDisk::default();
     let tree = open(&disk);
-    let rooms = rooms::Rooms::default();
+    let rooms = rooms::Recorders::default();
     tree.join(rooms::branches(&rooms));
     for file in ["audit.log", "configuration/", "secrets.json"] {
         disk.fail(Some(file));
@@ -62,7 +62,7 @@ fn a_torn_line_is_passed_over() {
     disk.append("audit.log", b"{\"when\":1,\"who\":\"a\",\"from\":\"b\",\"action\":\"c\"}\n{\"wh")
         .unwrap();
     let audit = Audit::open(Arc::new(disk), Arc::new(ManualClock::default())).unwrap();
-    audit.note(&who(), "next", "").unwrap();
+    audit.note(&actor(), "next", "").unwrap();
     let records = audit.read(&all()).unwrap();
     let actions: Vec<&str> = records.iter().map(|record| record.action.as_str()).collect();
     assert_eq!(actions, ["next", "c"]);
@@ -74,14 +74,14 @@ fn full_files_turn_over_and_the_oldest_goes() {
     let audit = Audit::open(Arc::new(disk.clone()), Arc::new(ManualClock::default())).unwrap();
     let long = "x".repeat(900);
     let batch: Vec<Record> = (0..1_000)
-        .map(|_| Record { detail: long.clone(), ..Record::new(&who(), "fill") })
+        .map(|_| Record { detail: long.clone(), ..Record::new(&actor(), "fill") })
         .collect();
-    audit.note(&who(), "first", "").unwrap();
+    audit.note(&actor(), "first", "").unwrap();
     let batches = (AUDIT_FILES_MAX as u64 + 2) * AUDIT_FILE_BYTES_MAX / 900_000;
     for _ in 0..batches {
         audit.write(&batch).unwrap();
     }
-    audit.note(&who(), "last", "").unwrap();
+    audit.note(&actor(), "last", "").unwrap();
     let files = |name: &str| disk.file(name).map(|text| text.len() as u64);
     assert!(files("audit.log").is_some_and(|size| size <= AUDIT_FILE_BYTES_MAX));
     assert!(files(&format!("audit.log.{}", AUDIT_FILES_MAX - 1)).is_some());

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::disk::MemoryDisk;
-use super::{commit, create, open, path, request, rooms, set, tree, who};
+use super::{actor, commit, create, open, path, request, rooms, set, tree};
 use crate::access::{Permission, Rights};
 use crate::tree::change::Request;
 use crate::tree::viewer::{Everything, Viewer};
@@ -17,7 +17,7 @@ fn refused(result: Result<crate::tree::Done, Vec<Problem>>) -> Problem {
 fn a_transaction_is_whole() {
     let disk = MemoryDisk::default();
     let tree = open(&disk);
-    let all = rooms::Rooms::default();
+    let all = rooms::Recorders::default();
     tree.join(rooms::branches(&all));
     let changes = json!([
         set("/services/nfs", "lease", "2m"),
@@ -106,7 +106,7 @@ fn what_cannot_be_is_refused_in_one_sentence() {
 }
 
 #[test]
-fn a_change_that_is_none_is_told_what_it_lacks() {
+fn an_invalid_change_is_refused_with_what_it_lacks() {
     let cases = [
         (json!({}), "exactly one of set, unset, create, destroy and rename"),
         (json!({ "set": "/a", "unset": "/a", "property": "b" }), "exactly one of"),
@@ -128,7 +128,7 @@ fn a_change_that_is_none_is_told_what_it_lacks() {
 #[test]
 fn items_are_renamed_and_destroyed() {
     let tree = tree();
-    let all = rooms::Rooms::default();
+    let all = rooms::Recorders::default();
     let tree2 = open(&MemoryDisk::default());
     tree2.join(rooms::branches(&all));
     for tree in [&tree, &tree2] {
@@ -153,7 +153,7 @@ fn items_are_renamed_and_destroyed() {
 fn a_dry_run_changes_nothing() {
     let tree = tree();
     let ask = Request { dry_run: true, ..request(json!([set("/services/nfs", "lease", 5)])) };
-    let done = tree.commit(&ask, &who(), &Everything).unwrap();
+    let done = tree.commit(&ask, &actor(), &Everything).unwrap();
     assert_eq!((done.revision, done.changes.len()), (0, 1));
     assert_eq!(tree.current().revision.number, 0);
     assert!(
@@ -165,22 +165,22 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
-fn what_somebody_else_has_changed_is_not_changed_unseen() {
+fn what_another_user_has_changed_is_not_changed_unseen() {
     let tree = tree();
     commit(&tree, json!([set("/services/nfs", "lease", 5)])).unwrap();
     commit(&tree, json!([set("/services/nfs", "lease", 6)])).unwrap();
     let seen = |revision, change| Request { revision: Some(revision), ..request(json!([change])) };
     let late = seen(1, set("/services/nfs", "window", 4_096));
-    let problem = refused(tree.commit(&late, &who(), &Everything));
+    let problem = refused(tree.commit(&late, &actor(), &Everything));
     assert_eq!(problem.fault, Fault::Conflict);
     let last = "revision 2, made by anna from 10.0.0.7 at 2027-01-15 08:00:00 UTC";
     assert!(problem.sentence.contains(last), "{problem:?}");
     let elsewhere = seen(1, set("/shares/default", "read_only", true));
-    assert_eq!(tree.commit(&elsewhere, &who(), &Everything).unwrap().revision, 3);
+    assert_eq!(tree.commit(&elsewhere, &actor(), &Everything).unwrap().revision, 3);
     let fresh = seen(3, set("/services/nfs", "window", 4_096));
-    assert_eq!(tree.commit(&fresh, &who(), &Everything).unwrap().revision, 4);
+    assert_eq!(tree.commit(&fresh, &actor(), &Everything).unwrap().revision, 4);
     let other = seen(99, set("/services/nfs", "window", 8_192));
-    let problem = refused(tree.commit(&other, &who(), &Everything));
+    let problem = refused(tree.commit(&other, &actor(), &Everything));
     assert_eq!(problem.fault, Fault::Conflict);
     assert!(problem.sentence.contains("revision 99"), "{problem:?}");
 }
@@ -192,8 +192,8 @@ fn a_whole_configuration_is_taken_over_what_its_maker_has_seen() {
     for lease in [5, 6] {
         commit(&tree, json!([set("/services/nfs", "lease", lease)])).unwrap();
     }
-    let import = |seen| tree.import_over(Some(seen), &export, false, &who(), &Everything);
-    let restore = |seen| tree.restore_over(Some(seen), 1, &who(), &Everything);
+    let import = |seen| tree.import_over(Some(seen), &export, false, &actor(), &Everything);
+    let restore = |seen| tree.restore_over(Some(seen), 1, &actor(), &Everything);
     for late in [import(1), restore(1), import(9)] {
         let problem = refused(late);
         assert_eq!(problem.fault, Fault::Conflict);
@@ -204,7 +204,7 @@ fn a_whole_configuration_is_taken_over_what_its_maker_has_seen() {
 }
 
 #[test]
-fn nobody_destroys_what_has_come_below_since_he_looked() {
+fn destroying_what_has_changed_below_is_a_conflict() {
     let tree = tree();
     commit(&tree, json!([create("/shares", "p", json!({}))])).unwrap();
     let share = create("/shares/p", "s", json!({ "directory": "/srv" }));
@@ -213,17 +213,17 @@ fn nobody_destroys_what_has_come_below_since_he_looked() {
         revision: Some(revision),
         ..request(json!([{ "destroy": "/shares/p", "confirm": true }]))
     };
-    let problem = refused(tree.commit(&destroy(1), &who(), &Everything));
+    let problem = refused(tree.commit(&destroy(1), &actor(), &Everything));
     assert_eq!(problem.fault, Fault::Conflict);
     assert!(problem.sentence.contains("changed since revision 1"), "{problem:?}");
-    assert_eq!(tree.commit(&destroy(2), &who(), &Everything).unwrap().revision, 3);
+    assert_eq!(tree.commit(&destroy(2), &actor(), &Everything).unwrap().revision, 3);
 }
 
 #[test]
 fn a_room_that_refuses_takes_the_others_back() {
     let disk = MemoryDisk::default();
     let tree = open(&disk);
-    let all = rooms::Rooms::default();
+    let all = rooms::Recorders::default();
     tree.join(rooms::branches(&all));
     commit(&tree, json!([set("/services/nfs", "window", 2_048)])).unwrap();
     all.refuse(Some("users"));
@@ -247,13 +247,13 @@ fn a_room_that_refuses_takes_the_others_back() {
 fn secrets_are_sealed_and_come_back_with_their_revision() {
     let disk = MemoryDisk::default();
     let tree = open(&disk);
-    let all = rooms::Rooms::default();
+    let all = rooms::Recorders::default();
     tree.join(rooms::branches(&all));
     commit(&tree, json!([create("/users", "anna", json!({ "password": "first" }))])).unwrap();
     assert_eq!(all.password().as_deref(), Some("sealed:5"));
     commit(&tree, json!([set("/users/anna", "password", "the second")])).unwrap();
     assert_eq!(all.password().as_deref(), Some("sealed:10"));
-    tree.restore(1, &who(), &Everything).unwrap();
+    tree.restore(1, &actor(), &Everything).unwrap();
     assert_eq!(all.password().as_deref(), Some("sealed:5"));
     let files = ["configuration/000001.toml", "audit.log", "secrets.json"];
     for file in files {
@@ -264,9 +264,9 @@ fn secrets_are_sealed_and_come_back_with_their_revision() {
 
     // An import retains the existing secret, and reports the missing ones.
     let export = tree.export("nas");
-    assert!(tree.import(&export, false, &who(), &Everything).unwrap().changes.is_empty());
+    assert!(tree.import(&export, false, &actor(), &Everything).unwrap().changes.is_empty());
     let other = super::tree();
-    let done = other.import(&export, false, &who(), &Everything).unwrap();
+    let done = other.import(&export, false, &actor(), &Everything).unwrap();
     assert_eq!(done.notes, ["/users/anna password is secret and must be set again"]);
     assert!(other.document().set_value(&path("/users/anna"), "password").is_none());
 }
@@ -274,7 +274,7 @@ fn secrets_are_sealed_and_come_back_with_their_revision() {
 #[test]
 fn secrets_that_no_revision_has_do_not_pile_up() {
     let tree = open(&MemoryDisk::default());
-    let all = rooms::Rooms::default();
+    let all = rooms::Recorders::default();
     tree.join(rooms::branches(&all));
     let users = |password: &str| -> serde_json::Value {
         let one = |n| create("/users", &format!("u{n}"), json!({ "password": password }));
@@ -301,7 +301,7 @@ fn earlier_configurations_come_back() {
     }
     let numbers: Vec<u64> = tree.history(9).unwrap().iter().map(|one| one.number).collect();
     assert_eq!(numbers, [3, 2, 1]);
-    let done = tree.restore(1, &who(), &Everything).unwrap();
+    let done = tree.restore(1, &actor(), &Everything).unwrap();
     assert_eq!((done.revision, done.changes.len()), (4, 1));
     assert_eq!(tree.document().integer(&path("/services/nfs"), "lease"), Some(1));
     let history = tree.history(1).unwrap();
@@ -309,13 +309,13 @@ fn earlier_configurations_come_back() {
     let difference = &tree.compare(2, 4).unwrap()[0];
     assert_eq!((&difference.before, &difference.after), (&json!(2), &json!(1)));
     assert_eq!(tree.compare(0, 1).unwrap().len(), 1);
-    let lost = tree.restore(9, &who(), &Everything).unwrap_err().remove(0);
+    let lost = tree.restore(9, &actor(), &Everything).unwrap_err().remove(0);
     assert_eq!((lost.fault, lost.sentence.as_str()), (Fault::Unknown, "revision 9 does not exist"));
     assert_eq!(lost.hint, "1 to 4 are retained");
 }
 
 #[test]
-fn a_whole_configuration_replaces_the_one_in_force() {
+fn a_whole_configuration_replaces_the_current_one() {
     let (one, other) = (tree(), tree());
     commit(
         &one,
@@ -327,14 +327,14 @@ fn a_whole_configuration_replaces_the_one_in_force() {
     )
     .unwrap();
     commit(&other, json!([create("/shares", "old", json!({}))])).unwrap();
-    let dry = other.import(&one.export("one"), true, &who(), &Everything).unwrap();
+    let dry = other.import(&one.export("one"), true, &actor(), &Everything).unwrap();
     assert_eq!((dry.revision, dry.changes.len()), (1, 6));
-    other.import(&one.export("one"), false, &who(), &Everything).unwrap();
+    other.import(&one.export("one"), false, &actor(), &Everything).unwrap();
     assert_eq!(other.document(), one.document());
     let body = |text: String| text.lines().filter(|l| !l.starts_with('#')).collect::<String>();
     assert_eq!(body(other.export("x")), body(one.export("y")), "only comments differ");
     let bad = "format = 1\n[\"/shares/default/wrong\"]\ndirectory = \"/no\"\n";
-    let problem = refused(other.import(bad, false, &who(), &Everything));
+    let problem = refused(other.import(bad, false, &actor(), &Everything));
     assert_eq!(problem.sentence, "line 3: the directory does not exist", "rooms are asked too");
 }
 
@@ -356,17 +356,17 @@ impl Viewer for OnlyUsers {
 }
 
 #[test]
-fn nobody_changes_what_he_may_not_by_whatever_way() {
+fn every_way_to_change_requires_the_right() {
     let tree = tree();
     commit(&tree, json!([set("/services/nfs", "lease", 5)])).unwrap();
     commit(&tree, json!([set("/services/nfs", "lease", 6)])).unwrap();
-    let ask = |changes| tree.commit(&request(changes), &who(), &OnlyUsers);
+    let ask = |changes| tree.commit(&request(changes), &actor(), &OnlyUsers);
     let both = json!([create("/users", "a", json!({})), set("/services/nfs", "lease", 7)]);
     let denied = [
         ask(both),
         ask(json!([set("/services/nfs", "no", 7)])),
-        tree.restore(1, &who(), &OnlyUsers),
-        tree.import("format = 1\n", false, &who(), &OnlyUsers),
+        tree.restore(1, &actor(), &OnlyUsers),
+        tree.import("format = 1\n", false, &actor(), &OnlyUsers),
     ];
     for result in denied {
         let problem = refused(result);
@@ -376,16 +376,17 @@ fn nobody_changes_what_he_may_not_by_whatever_way() {
         );
     }
     assert_eq!(ask(json!([create("/users", "a", json!({}))])).unwrap().revision, 3);
-    let greet = tree.act(&path("/services/nfs"), "greet", &Default::default(), &who(), &OnlyUsers);
+    let greet =
+        tree.act(&path("/services/nfs"), "greet", &Default::default(), &actor(), &OnlyUsers);
     assert_eq!(greet.unwrap_err().fault, Fault::Denied);
 }
 
 #[test]
-fn actions_check_their_parameters_and_are_written_down() {
+fn actions_check_their_parameters_and_are_recorded() {
     let tree = tree();
     let act = |action: &str, given: serde_json::Value| {
         let given = serde_json::from_value(given).unwrap();
-        tree.act(&path("/services/nfs"), action, &given, &who(), &Everything)
+        tree.act(&path("/services/nfs"), action, &given, &actor(), &Everything)
     };
     assert_eq!(
         act("greet", json!({ "name": "bob", "word": "xyzzy" })).unwrap(),

@@ -98,8 +98,8 @@ fn a_cut_at_any_moment_leaves_a_committed_configuration() {
 
 #[test]
 fn every_flush_is_needed() {
-    type IsIt = fn(&Op) -> bool;
-    let kinds: [(&str, IsIt); 5] = [
+    type OpFilter = fn(&Op) -> bool;
+    let kinds: [(&str, OpFilter); 5] = [
         ("content of the audit log", |op| matches!(op, Op::Flush(n) if n.starts_with("audit"))),
         ("content of a revision", |op| matches!(op, Op::Flush(n) if n.starts_with("conf"))),
         ("name of a revision", |op| matches!(op, Op::FlushNames(n) if n.starts_with("conf"))),

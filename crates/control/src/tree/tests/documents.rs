@@ -131,7 +131,7 @@ fn an_export_has_no_secrets() {
 }
 
 #[test]
-fn a_wrong_file_says_all_that_is_wrong() {
+fn a_wrong_file_is_refused_with_all_that_is_wrong() {
     let cases = [
         ("", "does not start with format = 1"),
         ("format = 2", "does not start with format = 1"),

@@ -42,7 +42,7 @@ fn refused(tree: &Tree, changes: Json) -> Problem {
 }
 
 #[test]
-fn all_that_is_missing_is_told_at_once_and_only_what_is_of_use() {
+fn all_that_is_missing_is_reported_at_once_and_only_what_is_of_use() {
     let tree = tree();
     let problem = refused(&tree, json!([create("/watches", "a", json!({}))]));
     assert_eq!(problem.sentence, "figure and limit must be set");
@@ -63,7 +63,7 @@ fn all_that_is_missing_is_told_at_once_and_only_what_is_of_use() {
 }
 
 #[test]
-fn what_the_command_line_says_is_no_name() {
+fn reserved_words_of_the_command_line_are_refused_as_names() {
     let tree = tree();
     let given = json!({ "when": "event" });
     for name in RESERVED.into_iter().filter(|name| *name != "..").chain(["look"]) {

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use base::node::{Path, Value};
 use serde_json::json;
 
-use crate::tree::{Apply, Branch, Document, Live, Override, Problem, Transition, Who};
+use crate::tree::{Actor, Apply, Document, Operational, Override, Problem, Subtree, Transition};
 
 /// The current configuration of the rooms, and what they refuse.
 #[derive(Clone, Default)]
-pub struct Rooms(Arc<Mutex<Inner>>);
+pub struct Recorders(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
@@ -21,7 +21,7 @@ struct Inner {
     refuse: Option<&'static str>,
 }
 
-impl Rooms {
+impl Recorders {
     pub fn taken(&self, room: &'static str) -> Option<Document> {
         self.0.lock().unwrap().taken.get(room).cloned()
     }
@@ -41,12 +41,12 @@ impl Rooms {
     }
 }
 
-struct Room {
+struct Recorder {
     name: &'static str,
-    all: Rooms,
+    all: Recorders,
 }
 
-impl Apply for Room {
+impl Apply for Recorder {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         let at = Path::of(&["shares", "default", "wrong"]);
         let wrong = self.name == "shares" && transition.new.set_value(&at, "directory").is_some();
@@ -76,7 +76,7 @@ impl Apply for Room {
     }
 }
 
-impl Live for Room {
+impl Operational for Recorder {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         match path.to_string().as_str() {
             "/services/nfs" => vec![("state", Value::text("online"))],
@@ -116,14 +116,14 @@ impl Live for Room {
         _path: &Path,
         action: &str,
         parameters: &BTreeMap<String, Value>,
-        who: &Who,
+        who: &Actor,
     ) -> Result<serde_json::Value, Problem> {
         Ok(json!(format!("{action} {} from {}", parameters["name"], who.user)))
     }
 }
 
 /// One for each branch.
-pub fn branches(all: &Rooms) -> Vec<Branch> {
-    let room = |name| Branch::new(&[name], Arc::new(Room { name, all: all.clone() }));
+pub fn branches(all: &Recorders) -> Vec<Subtree> {
+    let room = |name| Subtree::new(&[name], Arc::new(Recorder { name, all: all.clone() }));
     ["services", "shares", "users", "sessions"].map(room).into()
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_token_is_shortened_so_that_it_tells_locks_apart_and_opens_none() {
+fn a_token_is_shortened_so_that_it_distinguishes_locks_and_opens_none() {
     let token = "opaquelocktoken:0f3c2a11-7be4-4d1c-9a55-2f60b1c4d8e7";
     assert_eq!(short(token), "0f3c2a11-7be4");
     assert_eq!(short("short"), "short");

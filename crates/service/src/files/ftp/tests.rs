@@ -8,7 +8,7 @@ use crate::tests::ROOT;
 use crate::values::ports;
 
 #[test]
-fn what_is_declared_is_what_the_service_has_by_itself() {
+fn declared_defaults_are_those_of_the_service() {
     assert_eq!(settings(&Document::new(&ROOT)), Settings::default());
 }
 
@@ -36,7 +36,7 @@ fn settings_follow_the_configuration() {
 }
 
 #[test]
-fn ports_are_a_range_of_those_that_anybody_may_take() {
+fn ports_are_a_range_of_unprivileged_ones() {
     assert_eq!(ports("1024-65535"), Some(1024..=65_535));
     for wrong in ["", "30000", "30001-30000", "1023-2000", "1-2", "30000-70000", "a-b"] {
         assert_eq!(ports(wrong), None, "{wrong:?}");

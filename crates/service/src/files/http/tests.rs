@@ -6,7 +6,7 @@ use super::*;
 use crate::tests::ROOT;
 
 #[test]
-fn what_is_declared_is_what_the_service_has_by_itself() {
+fn declared_defaults_are_those_of_the_service() {
     let wanted = Settings { name: machine_name(), secure_port: 10_443, ..Settings::default() };
     assert_eq!(settings(&Document::new(&ROOT), 10_000), wanted);
 }

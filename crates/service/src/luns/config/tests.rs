@@ -5,7 +5,7 @@ use base::node::Path;
 use super::{is_lun, is_node_name, name_of, path_of};
 
 #[test]
-fn iscsi_names_are_told_from_others() {
+fn iscsi_names_are_distinguished_from_others() {
     for good in ["iqn.1993-08.org.debian:01:anna", "eui.02004567a425678d", "naa.52004567ba64678d"] {
         assert!(is_node_name(good), "{good}");
     }
@@ -29,7 +29,7 @@ fn iscsi_names_are_told_from_others() {
 }
 
 #[test]
-fn nodes_and_names_lead_to_one_another() {
+fn nodes_and_names_lead_to_each_other() {
     let path = Path::of(&["shares", "p", "luns", "disk"]);
     assert_eq!(name_of(&path), "p/disk");
     assert_eq!(path_of("p/disk"), Some(path.clone()));

@@ -11,7 +11,7 @@ use base::node::{Context, Path, Value};
 use control::tree::change::Request;
 use control::tree::store::Folder;
 use control::tree::viewer::Everything;
-use control::tree::{Apply, Branch, Live, Problem, Transition, Tree, Who};
+use control::tree::{Actor, Apply, Operational, Problem, Subtree, Transition, Tree};
 use probe::hub::{Hub, HubOptions};
 use serde_json::{Value as Json, json};
 use serve::exec::Engine;
@@ -28,7 +28,7 @@ use wire::scsi::Asc;
 use super::LunNodes;
 use crate::luns::bounded::STUCK;
 use crate::luns::config::SAN;
-use crate::luns::live::{Beside, Luns, give};
+use crate::luns::live::{Luns, SharesAndLuns, give};
 use crate::luns::{FOLDER, LunGiven};
 
 /// A disk that answers again is seen within this, on a machine with much else to do too.
@@ -53,7 +53,7 @@ impl Apply for NoShares {
     }
 }
 
-impl Live for NoShares {}
+impl Operational for NoShares {}
 
 /// A server with units, in a folder of its own.
 struct World {
@@ -88,8 +88,8 @@ impl Drop for Scratch {
     }
 }
 
-fn who() -> Who {
-    Who::new("anna", "here")
+fn actor() -> Actor {
+    Actor::new("anna", "here")
 }
 
 fn lun(name: &str) -> Path {
@@ -117,14 +117,17 @@ impl World {
         let secret = |path: &Path, name: &str| tree.secrets().get(&document, path, name);
         room.start(&document, &secret);
         let luns = Luns::new(&room, &tree, ([127, 0, 0, 1], 3260).into());
-        let beside = Beside { shares: Arc::new(NoShares), luns: luns.clone() };
-        tree.join(vec![Branch::new(&["shares"], Arc::new(beside)), Branch::new(SAN, luns.clone())]);
+        let beside = SharesAndLuns { shares: Arc::new(NoShares), luns: luns.clone() };
+        tree.join(vec![
+            Subtree::new(&["shares"], Arc::new(beside)),
+            Subtree::new(SAN, luns.clone()),
+        ]);
         Self { state: state.to_path_buf(), room, luns, tree, locks }
     }
 
     fn try_change(&self, changes: Json) -> Result<(), Vec<Problem>> {
         let request: Request = serde_json::from_value(json!({ "changes": changes })).expect("one");
-        let done = self.tree.commit(&request, &who(), &Everything).map(drop);
+        let done = self.tree.commit(&request, &actor(), &Everything).map(drop);
         self.room.purge(&self.tree.document());
         done
     }
@@ -139,13 +142,13 @@ impl World {
         problems[0].sentence.clone()
     }
 
-    fn told(&self, name: &str, property: &str) -> Option<Value> {
+    fn state_of(&self, name: &str, property: &str) -> Option<Value> {
         let state = self.luns.state(&lun(name)).into_iter();
         state.into_iter().find(|(one, _)| *one == property).map(|(_, value)| value)
     }
 
     fn text(&self, name: &str, property: &str) -> String {
-        self.told(name, property).map_or_else(String::new, |value| value.to_string())
+        self.state_of(name, property).map_or_else(String::new, |value| value.to_string())
     }
 
     fn files(&self) -> Vec<String> {
@@ -177,7 +180,7 @@ fn a_unit_is_made_grown_renamed_and_destroyed() {
         (world.text("a", "state"), world.text("a", "number")),
         ("online".into(), "0".into())
     );
-    assert_eq!(world.told("a", "size"), Some(Value::Integer(4 << 20)));
+    assert_eq!(world.state_of("a", "size"), Some(Value::Integer(4 << 20)));
     let guid = world.text("a", "lunguid");
     assert!(guid.len() == 32 && guid.starts_with('6'), "{guid}");
     let meta = std::fs::metadata(scratch.state().join("luns/a.lun")).expect("its file");
@@ -193,7 +196,7 @@ fn a_unit_is_made_grown_renamed_and_destroyed() {
     let nexuses = [unit.join(port.clone(), from), unit.join(port, from)];
     nexuses.iter().for_each(|nexus| while nexus.take_unit_attention().is_some() {});
     world.change(grow("8M"));
-    assert_eq!(world.told("a", "size"), Some(Value::Integer(8 << 20)));
+    assert_eq!(world.state_of("a", "size"), Some(Value::Integer(8 << 20)));
     for nexus in &nexuses {
         assert_eq!(nexus.take_unit_attention(), Some(Asc::CAPACITY_CHANGED), "2A/09 to each");
     }
@@ -216,7 +219,7 @@ fn a_unit_is_made_grown_renamed_and_destroyed() {
 }
 
 #[test]
-fn who_a_unit_is_stays_over_restarts_and_a_move() {
+fn the_identity_of_a_unit_survives_restarts_and_a_move() {
     let scratch = Scratch::new();
     let identity = |world: &World| {
         ["a", "b"].map(|name| (world.text(name, "lunguid"), world.text(name, "number")))
@@ -283,7 +286,7 @@ fn files_by_name_and_in_a_project_are_units() {
         { "set": "/shares/default/luns", "property": "directory", "value": project },
         create("own", json!({ "volsize": "1M", "sparse": false })),
     ]));
-    assert_eq!(world.told("file", "size"), Some(Value::Integer(2 << 20)));
+    assert_eq!(world.state_of("file", "size"), Some(Value::Integer(2 << 20)));
     let own = project.join(".plimsoll-luns/own.lun");
     let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&own).expect("there"));
     assert!(blocks * 512 >= 1 << 20, "reserved: {blocks}");
@@ -303,7 +306,7 @@ fn files_by_name_and_in_a_project_are_units() {
 }
 
 #[test]
-fn nobody_finds_a_unit_by_accident() {
+fn units_are_found_only_with_permission() {
     let scratch = Scratch::new();
     let world = World::open(&scratch.state());
     let (anna, otto, eve) = ("iqn.2026-01.x:anna", "iqn.2026-01.x:otto", "iqn.2026-01.x:eve");
@@ -368,13 +371,13 @@ fn a_configuration_that_is_taken_as_a_whole_has_its_units() {
     let guid = world.text("a", "lunguid");
     let text = world.tree.export("here");
     world.change(json!([create("b", json!({ "volsize": "1M" }))]));
-    world.tree.import(&text, false, &who(), &Everything).expect("taken");
+    world.tree.import(&text, false, &actor(), &Everything).expect("taken");
     assert_eq!(world.text("a", "lunguid"), guid, "it is the same");
     assert_eq!(world.room.inner().entries.len(), 1);
     // On another server they are made.
     let other = Scratch::new();
     let there = World::open(&other.state());
-    there.tree.import(&text, false, &who(), &Everything).expect("taken");
+    there.tree.import(&text, false, &actor(), &Everything).expect("taken");
     assert_eq!((there.text("a", "state"), there.files().len()), ("online".into(), 1));
     let inner = there.room.inner();
     assert!(!inner.entries["default/a"].opened.as_ref().expect("open").unit.write_cache());
@@ -418,7 +421,7 @@ fn a_unit_is_copied_where_files_can_be_cloned() {
     };
     medium("default/a").write(4096, &[7; 4096], true).expect("written");
     let parameters = |name: &str| [("name".to_owned(), Value::text(name))].into_iter().collect();
-    let done = world.luns.act(&lun("a"), "snapshot", &parameters("monday"), &who());
+    let done = world.luns.act(&lun("a"), "snapshot", &parameters("monday"), &actor());
     match done {
         Err(problem) => {
             assert!(problem.sentence.contains("cannot clone"), "{problem}");
@@ -447,7 +450,7 @@ fn a_unit_is_copied_where_files_can_be_cloned() {
 /// A disk that does not respond for a while: its unit shows this, and the others are shown as
 /// always.
 #[test]
-fn storage_that_does_not_answer_holds_up_nobody() {
+fn storage_that_does_not_answer_blocks_no_other_unit() {
     if let Err(why) = sim::forget::available() {
         return println!("SKIP luns/stuck: {why}");
     }
@@ -466,7 +469,8 @@ fn storage_that_does_not_answer_holds_up_nobody() {
         assert_eq!(world.text("stuck", "reason"), STUCK);
         assert_eq!(world.text("stuck", "state"), "online");
         assert!(
-            world.told("good", "allocated").is_some() && world.text("good", "reason").is_empty()
+            world.state_of("good", "allocated").is_some()
+                && world.text("good", "reason").is_empty()
         );
     }
     // No call has waited for the disk: it has not responded until now.

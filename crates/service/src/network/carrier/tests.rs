@@ -49,7 +49,7 @@ fn urgency_is_what_is_left() {
         let all = ["e0", "e1", "e2", "e3", "trunk", "trunk.10"];
         let carriers = all.iter().map(|name| ((*name).to_owned(), carrier(without, name)));
         let dark = dark(&configuration(), &carriers.collect());
-        dark.iter().map(Dark::fault).map(|fault| (fault.id, fault.severity)).collect()
+        dark.iter().map(CarrierLoss::fault).map(|fault| (fault.id, fault.severity)).collect()
     };
     assert_eq!(urgency(&["e1"]), [("link-lan-e1".to_owned(), Severity::Major)]);
     let both = urgency(&["e2", "e3"]);

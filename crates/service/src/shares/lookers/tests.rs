@@ -26,7 +26,7 @@ fn stuck(name: &str) -> ((String, Task<u32>), Sender<()>) {
 
 #[test]
 fn one_thread_does_what_is_done_at_once() {
-    let mut lookers = Lookers::new(4, Duration::from_secs(60));
+    let mut lookers = ProbePool::new(4, Duration::from_secs(60));
     for _ in 0..3 {
         let tasks = (0..200).map(|n| quick(&n.to_string())).collect();
         assert_eq!(lookers.round(tasks).len(), 200);
@@ -37,7 +37,7 @@ fn one_thread_does_what_is_done_at_once() {
 
 #[test]
 fn tasks_that_do_not_end_hold_up_no_others_and_are_not_begun_again() {
-    let mut lookers = Lookers::new(4, SHORT);
+    let mut lookers = ProbePool::new(4, SHORT);
     let ((first, free_first), (second, free_second)) = (stuck("x"), stuck("y"));
     let tasks = vec![quick("a"), first, quick("b"), second, quick("c")];
     assert_eq!(names(lookers.round(tasks)), ["a", "b", "c"]);
@@ -60,7 +60,7 @@ fn tasks_that_do_not_end_hold_up_no_others_and_are_not_begun_again() {
 
 #[test]
 fn threads_are_bounded() {
-    let mut lookers = Lookers::new(2, SHORT);
+    let mut lookers = ProbePool::new(2, SHORT);
     let ((first, _a), (second, _b)) = (stuck("x"), stuck("y"));
     assert!(lookers.round(vec![first, second, quick("a")]).is_empty());
     assert_eq!(lookers.threads(), 2);

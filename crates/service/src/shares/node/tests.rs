@@ -29,7 +29,7 @@ fn read(document: &Document, name: &str) -> Result<ShareConfig, Problem> {
 }
 
 #[test]
-fn a_share_takes_over_what_its_project_says() {
+fn a_share_inherits_the_settings_of_its_project() {
     let world = World::new();
     let mut document = document(&world);
     let project = Path::of(&["shares", "p"]);
@@ -60,7 +60,7 @@ fn a_share_takes_over_what_its_project_says() {
 }
 
 #[test]
-fn what_is_wrong_is_said_at_its_property() {
+fn what_is_wrong_is_reported_at_its_property() {
     let world = World::new();
     let wrong = [
         ("root_mode", Value::text("89"), "not an octal mode"),
@@ -83,7 +83,7 @@ fn what_is_wrong_is_said_at_its_property() {
 }
 
 #[test]
-fn one_whose_directory_is_not_there_keeps_nobody_from_the_others() {
+fn a_share_without_its_directory_does_not_affect_the_others() {
     let world = World::new();
     let mut document = document(&world);
     document.set(&share("a"), "directory", Value::text("/nonexistent"));

@@ -4,13 +4,14 @@ use std::os::unix::fs::PermissionsExt;
 
 use reedline::{History, HistoryItem, SearchDirection, SearchQuery};
 
-use super::Discreet;
+use super::FilteredHistory;
 
 #[test]
 fn lines_are_kept_but_not_secrets() {
     let folder = std::env::temp_dir().join(format!("plimsoll-history-{}", std::process::id()));
     let file = folder.join("plimsoll/cli-history");
-    let open = || Discreet::open(Some(file.clone()), Box::new(|line| line.contains("password=")));
+    let open =
+        || FilteredHistory::open(Some(file.clone()), Box::new(|line| line.contains("password=")));
     let mut history = open();
     for line in ["show", "set password=mine", "set lease=60"] {
         history.save(HistoryItem::from_command_line(line)).unwrap();

@@ -5,7 +5,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use super::send;
 
-fn hears(listener: &UnixDatagram, name: &str) {
+fn receives_ready(listener: &UnixDatagram, name: &str) {
     send(name.as_ref(), "READY=1").unwrap();
     let mut heard = [0; 32];
     let n = listener.recv(&mut heard).unwrap();
@@ -13,17 +13,17 @@ fn hears(listener: &UnixDatagram, name: &str) {
 }
 
 #[test]
-fn it_is_told_by_path_and_by_abstract_name() {
+fn it_is_notified_by_path_and_by_abstract_name() {
     let path = std::env::temp_dir().join(format!("plimsoll-notify-{}", std::process::id()));
-    hears(&UnixDatagram::bind(&path).unwrap(), path.to_str().unwrap());
+    receives_ready(&UnixDatagram::bind(&path).unwrap(), path.to_str().unwrap());
     std::fs::remove_file(&path).unwrap();
 
     let name = format!("plimsoll-notify-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(&name).unwrap();
-    hears(&UnixDatagram::bind_addr(&address).unwrap(), &format!("@{name}"));
+    receives_ready(&UnixDatagram::bind_addr(&address).unwrap(), &format!("@{name}"));
 }
 
 #[test]
-fn nobody_there_is_an_error_and_no_panic() {
+fn a_missing_socket_is_an_error_and_no_panic() {
     assert!(send("/nonexistent/notify".as_ref(), "READY=1").is_err());
 }

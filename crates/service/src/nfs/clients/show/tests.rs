@@ -19,7 +19,7 @@ fn an_id_means_its_client_and_nothing_else_does() {
 }
 
 #[test]
-fn what_peers_call_themselves_does_nothing() {
+fn names_from_peers_are_escaped() {
     assert_eq!(bytes(b"Linux NFSv4.2 anna"), "Linux NFSv4.2 anna");
     assert_eq!(bytes("büro".as_bytes()), "büro");
     assert_eq!(bytes(b"open id:\0\x1b[2J\xff"), "open id:\\x00\\x1b[2J\\xff");
