@@ -293,7 +293,7 @@ impl Machine {
                 self.actions.push(Action::Kill(name.clone(), resource.number));
             }
         }
-        self.ask(now);
+        self.next_request(now);
         std::mem::take(&mut self.actions)
     }
 
@@ -388,7 +388,7 @@ impl Machine {
     }
 
     /// Asks etcd the next question: from what was just read, or to read.
-    fn ask(&mut self, now: Time) {
+    fn next_request(&mut self, now: Time) {
         if self.pending.is_some() {
             return;
         }

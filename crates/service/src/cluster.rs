@@ -55,7 +55,7 @@ impl Cluster {
             let weak = Arc::downgrade(&cluster);
             let follow = move || {
                 while let Some(cluster) = weak.upgrade() {
-                    cluster.ask();
+                    cluster.poll();
                     drop(cluster);
                     std::thread::sleep(EVERY);
                 }
@@ -70,7 +70,7 @@ impl Cluster {
     }
 
     /// Queries the head for its state.
-    fn ask(&self) {
+    fn poll(&self) {
         let Some(socket) = &self.socket else { return };
         let answer = local::request(socket, &Command::Status);
         self.take(answer.map(|answer| answer.status).map_err(|e| e.to_string()));

@@ -207,11 +207,11 @@ impl Engine {
             _ => from_store::Plan::new(stat, statistic),
         };
         match plan {
-            Some(plan) => self.ask_store(stat, statistic, &plan, grid, top),
+            Some(plan) => self.query_store(stat, statistic, &plan, grid, top),
             None if query.source != Some(Source::Recorder) && self.was_kept(stat, grid) => {
-                self.ask_store(stat, statistic, &from_kept::Plan::new(stat), grid, top)
+                self.query_store(stat, statistic, &from_kept::Plan::new(stat), grid, top)
             }
-            None => Ok(self.ask_recorder(stat, statistic, grid, top)),
+            None => Ok(self.query_recorder(stat, statistic, grid, top)),
         }
     }
 
@@ -229,7 +229,7 @@ impl Engine {
         let grid = Grid { from: frame.time, to: frame.time + 1, step: 1 };
         let top = if top == 0 { DEFAULT_TOP } else { top.min(ROWS_MAX) };
         let Some(plan) = from_store::Plan::new(stat, statistic) else {
-            return Ok(self.ask_recorder(stat, statistic, grid, top));
+            return Ok(self.query_recorder(stat, statistic, grid, top));
         };
         let mut bins = Bins::new(grid);
         plan.add(&mut bins, frame);
@@ -270,7 +270,7 @@ impl Engine {
         Ok(Grid { from, to, step })
     }
 
-    fn ask_store(
+    fn query_store(
         &self,
         stat: &StatId,
         statistic: &Statistic,
@@ -334,7 +334,7 @@ impl Engine {
         (Grid { from, to: grid.to, step }, fidelity, note)
     }
 
-    fn ask_recorder(&self, stat: &StatId, statistic: &Statistic, grid: Grid, top: usize) -> Data {
+    fn query_recorder(&self, stat: &StatId, statistic: &Statistic, grid: Grid, top: usize) -> Data {
         let Some(plan) = from_recorder::Plan::new(stat, &self.names) else {
             return self.answer(stat, statistic, Bins::new(grid), top, Source::Recorder);
         };

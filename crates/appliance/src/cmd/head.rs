@@ -27,12 +27,12 @@ pub fn run(args: &HeadArgs) -> Result<(), Failure> {
         None => serve(args),
         Some(HeadCommand::Status(client)) => {
             let (config, command) = (config(client)?, Command::Status);
-            print(client, &ask("show the state of the head", &config, &command)?.status)
+            print(client, &send_command("show the state of the head", &config, &command)?.status)
         }
         Some(HeadCommand::Drain(args)) => {
             let config = config(&args.client)?;
             let command = Command::Drain { on: !args.off };
-            print(&args.client, &ask("drain the head", &config, &command)?.status)
+            print(&args.client, &send_command("drain the head", &config, &command)?.status)
         }
         Some(HeadCommand::Takeover(args)) => {
             let config = config(&args.client)?;
@@ -90,7 +90,7 @@ fn serve(args: &HeadArgs) -> Result<(), Failure> {
 }
 
 /// Sends a request to the head on this machine.
-fn ask(tried: &str, config: &Config, command: &Command) -> Result<Response, Failure> {
+fn send_command(tried: &str, config: &Config, command: &Command) -> Result<Response, Failure> {
     let response = local::request(&config.socket(), command).map_err(|e| {
         let hint = match e.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
@@ -118,7 +118,7 @@ fn take_over(
     client: &HeadClientArgs,
 ) -> Result<(), Failure> {
     let tried = format!("move {resource} to {to}");
-    let mut status = ask(&tried, config, command)?.status;
+    let mut status = send_command(&tried, config, command)?.status;
     let deadline = Deadline::after(Duration::from_secs(wait));
     let is_done = |status: &Status| {
         let moved = status.resources.iter().find(|one| one.name == resource);
@@ -126,7 +126,7 @@ fn take_over(
     };
     while !is_done(&status) && !deadline.passed() {
         std::thread::sleep(EVERY);
-        status = ask(&tried, config, &Command::Status)?.status;
+        status = send_command(&tried, config, &Command::Status)?.status;
     }
     if wait > 0 && !is_done(&status) {
         let one = status.resources.iter().find(|one| one.name == resource);

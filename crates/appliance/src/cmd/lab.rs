@@ -38,7 +38,7 @@ fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, Failure>
     let schemes = schemes(&args.protocols)?;
     let server = ServerArgs { state: args.state.clone(), ..ServerArgs::default() };
     let client = super::server(&server)?;
-    let status: Status = ask(&client, &tried, "/api/v1/status")?;
+    let status: Status = fetch(&client, &tried, "/api/v1/status")?;
     let share = usable(&status, name, &tried, plan)?;
     let known = known(&client, &tried)?;
     let mut obstacles = Obstacles::default();
@@ -61,7 +61,7 @@ fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, Failure>
     Ok(Found { targets, pids: vec![status.pid] })
 }
 
-fn ask<T: for<'a> serde::Deserialize<'a>>(
+fn fetch<T: for<'a> serde::Deserialize<'a>>(
     client: &Client,
     tried: &str,
     path: &str,
@@ -72,7 +72,7 @@ fn ask<T: for<'a> serde::Deserialize<'a>>(
 
 /// The nodes of the services.
 fn known(client: &Client, tried: &str) -> Result<ServiceNodes, Failure> {
-    let node = |path: &str| ask::<Node>(client, tried, &format!("/api/v1/nodes/{path}"));
+    let node = |path: &str| fetch::<Node>(client, tried, &format!("/api/v1/nodes/{path}"));
     let pin = |service: &Node| {
         let shown = text(service, "certificate_shown").unwrap_or_default();
         let certificate = format!("configuration/certificates/{}", url_encode(shown.as_bytes()));

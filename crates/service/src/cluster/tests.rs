@@ -216,7 +216,7 @@ fn a_link_that_is_cut_and_a_resource_that_is_kept_are_problems() {
 fn commands_reach_the_head_and_its_refusals_the_administrator() {
     let (socket, head) = answering("commands", 4, status(accounts(Some("right"))));
     let cluster = Cluster::new(Some(socket.clone()));
-    cluster.ask();
+    cluster.poll();
     let who = Actor::new("a test", "command line");
     let none = BTreeMap::new();
     let accounts = path(&["cluster", "resources", "accounts"]);

@@ -66,10 +66,10 @@ impl Look {
         time: &LookTime,
     ) -> (Option<MediumStatus>, bool) {
         let medium = Arc::clone(medium);
-        self.ask(time, move || medium.status())
+        self.query(time, move || medium.status())
     }
 
-    fn ask(
+    fn query(
         self: &Arc<Self>,
         time: &LookTime,
         status: impl FnOnce() -> MediumStatus + Send + 'static,

@@ -99,7 +99,7 @@ impl Network {
         std::thread::Builder::new().name("network".to_owned()).spawn(follow).map(drop)
     }
 
-    fn ask(&self, request: &Request) -> Result<Reply, Problem> {
+    fn send(&self, request: &Request) -> Result<Reply, Problem> {
         let reply = self.link.lock().ask(request);
         let hint = "see the log of the helper (journalctl -u plimsoll-host)";
         reply.map_err(|why| Problem::conflict(&Path::of(&PREFIX), &why, hint))
@@ -130,7 +130,7 @@ impl Network {
             // The way back, or what is there already.
             return Ok(Vec::new());
         }
-        match self.ask(&Request::NetworkPlan(wanted)).map_err(one)? {
+        match self.send(&Request::NetworkPlan(wanted)).map_err(one)? {
             Reply::Planned { steps } => Ok(steps),
             Reply::Wrong(list) => {
                 Err(list.iter().map(|wrong| problem(wrong, transition.new)).collect())
@@ -157,7 +157,7 @@ impl Network {
             "revert" => Request::NetworkTakeBack { change },
             _ => return Err(Problem::unknown(&prefix, &format!("unknown action {action}"), "")),
         };
-        match self.ask(&request)? {
+        match self.send(&request)? {
             Reply::Done => {
                 self.observer.forget();
                 Ok(serde_json::Value::from(match action {
@@ -344,7 +344,7 @@ impl Apply for Network {
         if status.configuration == wanted.configuration {
             // A later branch has refused, or the helper has gone back.
             let Some(waiting) = status.waiting else { return Ok(()) };
-            let reply = self.ask(&Request::NetworkTakeBack { change: waiting.change })?;
+            let reply = self.send(&Request::NetworkTakeBack { change: waiting.change })?;
             *self.waiting.lock() = None;
             return match reply {
                 Reply::Done => Ok(()),
@@ -354,7 +354,7 @@ impl Apply for Network {
         let within = transition.new.integer(&prefix, "confirm_within").unwrap_or_default();
         let seconds = u32::try_from(within).unwrap_or(u32::MAX);
         let began = Instant::now();
-        let reply = self.ask(&Request::NetworkApply { wanted, seconds })?;
+        let reply = self.send(&Request::NetworkApply { wanted, seconds })?;
         self.observer.forget();
         match reply {
             Reply::Applied { change: None, .. } => Ok(()),

@@ -137,7 +137,11 @@ impl PoolRoom {
         Client::start_for_pools(&std::env::current_exe()?, &self.folder)
     }
 
-    fn ask_over(&self, client: &mut Option<Client>, of: PoolRequest) -> Result<PoolReply, String> {
+    fn request_over(
+        &self,
+        client: &mut Option<Client>,
+        of: PoolRequest,
+    ) -> Result<PoolReply, String> {
         if let Some(why) = lacks() {
             return Err(why);
         }
@@ -166,9 +170,9 @@ impl PoolRoom {
     }
 
     /// Requests a change, after which states are read again.
-    fn ask(&self, request: PoolRequest) -> Result<PoolReply, String> {
+    fn request(&self, request: PoolRequest) -> Result<PoolReply, String> {
         let mut client = self.client.lock();
-        let reply = self.ask_over(&mut client, request);
+        let reply = self.request_over(&mut client, request);
         // As long as the helper is locked: no answer from before the change is stored afterwards.
         if let Some((at, _)) = self.status.lock().as_mut() {
             *at = None;
@@ -202,7 +206,7 @@ impl PoolRoom {
         if let Some((_, answer)) = known().filter(|(at, _)| is_good(at)) {
             return answer;
         }
-        let reply = self.ask_over(&mut client, request);
+        let reply = self.request_over(&mut client, request);
         let other = "the helper is of another version: restart both";
         let answer = reply.and_then(|reply| of(reply).ok_or_else(|| other.to_owned()));
         // Before the helper is free for a change.
@@ -282,7 +286,7 @@ impl PoolRoom {
     }
 
     pub(super) fn done(&self, request: PoolRequest) -> Result<serde_json::Value, String> {
-        match self.ask(request)? {
+        match self.request(request)? {
             PoolReply::Done(sentence) => Ok(sentence.into()),
             _ => Err("the helper is of another version: restart both".to_owned()),
         }
@@ -326,7 +330,7 @@ impl PoolRoom {
 impl Subvolumes for PoolRoom {
     fn make(&self, pool: &str, share: &str) -> Result<bool, String> {
         let (pool, share) = (pool.to_owned(), share.to_owned());
-        match self.ask(PoolRequest::MakeShare { pool, share })? {
+        match self.request(PoolRequest::MakeShare { pool, share })? {
             PoolReply::Share { made } => Ok(made),
             _ => Err("the helper is of another version: restart both".to_owned()),
         }
@@ -334,7 +338,7 @@ impl Subvolumes for PoolRoom {
 
     fn take_back(&self, pool: &str, share: &str) {
         let (pool, share) = (pool.to_owned(), share.to_owned());
-        if let Err(why) = self.ask(PoolRequest::TakeBackShare { pool, share }) {
+        if let Err(why) = self.request(PoolRequest::TakeBackShare { pool, share }) {
             base::error!("pools", "{why}");
         }
     }

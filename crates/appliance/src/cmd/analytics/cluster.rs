@@ -49,10 +49,10 @@ pub fn show(args: &ShowArgs, config: &Path) -> Result<(), Failure> {
     };
     let (from, to) = (time(&args.from)?.unwrap_or(now - 60), time(&args.to)?.unwrap_or(now));
     let mut question = Question { stat: &args.stat, from, to, step: args.step.map(u64::from) };
-    let (mut answers, mut gaps) = ask_all(&tried, &config, &question, now)?;
+    let (mut answers, mut gaps) = query_all(&tried, &config, &question, now)?;
     if let Some(step) = coarsest(&answers) {
         question.step = Some(step);
-        (answers, gaps) = ask_all(&tried, &config, &question, now)?;
+        (answers, gaps) = query_all(&tried, &config, &question, now)?;
     }
     let top = args.top.map_or(API_TOP_DEFAULT, |top| top as usize);
     let mut data = merge(&answers, top).map_err(|e| Failure::of(&tried, &e))?;
@@ -97,7 +97,7 @@ fn coarsest(answers: &[Data]) -> Option<u64> {
 }
 
 /// Queries the servers of all resources.
-fn ask_all(
+fn query_all(
     tried: &str,
     config: &Config,
     question: &Question<'_>,
@@ -108,7 +108,7 @@ fn ask_all(
     let (mut answers, mut missing, mut last) = (Vec::new(), Vec::new(), None);
     for resource in &config.resources {
         let state = states.iter().find(|one| one.name == resource.name);
-        match ask(resource, question) {
+        match query_one(resource, question) {
             Ok(data) => {
                 let found = gaps(&data, now);
                 missing.extend(found.into_iter().map(|gap| Gap::of(&resource.name, state, gap)));
@@ -132,7 +132,7 @@ fn ask_all(
     }
 }
 
-fn ask(resource: &Resource, question: &Question<'_>) -> Result<Data, ClientError> {
+fn query_one(resource: &Resource, question: &Question<'_>) -> Result<Data, ClientError> {
     let port = ADMIN.number.saturating_add(resource.port_offset);
     let url = match resource.address.address {
         IpAddr::V4(address) => format!("https://{address}:{port}"),

@@ -36,13 +36,13 @@ impl Outside for User {
     }
 
     fn confirm(&mut self, question: &str) -> Option<bool> {
-        let answer = self.asks.then(|| ask(&format!("{question} (y/N) ")))??;
+        let answer = self.asks.then(|| prompt(&format!("{question} (y/N) ")))??;
         Some(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
     fn secret(&mut self, name: &str) -> Option<String> {
         let shown = self.asks.then(Echo::off)??;
-        let answer = ask(&format!("{name}: "));
+        let answer = prompt(&format!("{name}: "));
         drop(shown);
         // The line end that was not shown either.
         let _unseen = std::io::stderr().write_all(b"\n");
@@ -50,7 +50,7 @@ impl Outside for User {
     }
 }
 
-fn ask(question: &str) -> Option<String> {
+fn prompt(question: &str) -> Option<String> {
     let mut err = std::io::stderr().lock();
     err.write_all(question.as_bytes()).and_then(|()| err.flush()).ok()?;
     let mut line = String::new();

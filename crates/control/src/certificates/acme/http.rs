@@ -84,14 +84,14 @@ impl HttpClient for Http {
         let tls = self.tls.clone();
         Box::pin(async move {
             let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
-            let answer = tokio::time::timeout(ACME_REQUEST_TIMEOUT, ask(tls, request)).await;
+            let answer = tokio::time::timeout(ACME_REQUEST_TIMEOUT, send_once(tls, request)).await;
             let answer = answer.unwrap_or(Err(Failed::TooSlow(host)));
             answer.map(BytesResponse::from).map_err(|e| Error::Other(Box::new(e)))
         })
     }
 }
 
-async fn ask(
+async fn send_once(
     tls: TlsConnector,
     mut request: Request<BodyWrapper<Bytes>>,
 ) -> Result<Response<Body>, Failed> {

@@ -167,7 +167,7 @@ impl PoolRoom {
 
     fn snapshots(&self, pool: &str, share: &str) -> Result<Vec<SnapshotStatus>, String> {
         let (pool, share) = (pool.to_owned(), share.to_owned());
-        match self.ask(PoolRequest::Snapshots { pool, share })? {
+        match self.request(PoolRequest::Snapshots { pool, share })? {
             PoolReply::Snapshots(snapshots) => Ok(snapshots),
             _ => Err("the helper is of another version: restart both".to_owned()),
         }
