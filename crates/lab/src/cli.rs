@@ -32,7 +32,7 @@ use crate::client::service::at::without_password;
 use crate::client::{ClientError, Target, scratch};
 use crate::conduct::agents::{Source, lab_command};
 use crate::conduct::network::Subnet;
-use crate::conduct::{ObserveRun, RunOptions, Told};
+use crate::conduct::{ObserveRun, RunEvent, RunOptions};
 use crate::iozone::over::record::OverResult;
 use crate::iozone::record::IozoneResult;
 use crate::job::{BUILT_IN, Job};
@@ -47,7 +47,7 @@ use crate::report::{self, Figures};
 use crate::suite::record::SuiteResult;
 use crate::sweep::Sweep;
 use crate::sweep::cli::{SweepArgs, sweep};
-use crate::transfer::run::Wanted;
+use crate::transfer::run::ComparisonRequest;
 use crate::transfer::{self, Comparison, Plan};
 use crate::verdict::prove::Selection;
 use base::limits::LAB_ROUNDS_MAX;
@@ -56,7 +56,7 @@ use base::text::{visible, visible_lines};
 use clap::{Args, Parser, Subcommand};
 pub use exit::EXIT_DEGRADED;
 pub(crate) use output::{print_line, print_text};
-use share::{Find, Found, ShareArgs};
+use share::{Find, ShareArgs, ShareTargets};
 use std::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -238,7 +238,7 @@ type Outcome = Result<ExitCode, Box<dyn Error>>;
 /// Why there is nothing to compare.
 enum NotCompared {
     /// Reported to the user already.
-    Told(ExitCode),
+    Reported(ExitCode),
     /// A target is none.
     Usage(ClientError),
 }
@@ -320,14 +320,14 @@ impl Common {
 }
 
 /// Prints progress.
-type ShowProgress = Box<dyn FnMut(&Told)>;
+type ShowProgress = Box<dyn FnMut(&RunEvent)>;
 
 /// Prints progress, for people or as JSON.
 fn progress(quiet: bool, json: bool) -> ShowProgress {
-    Box::new(move |told| match told {
-        told if json => note(&serde_json::to_string(told).unwrap_or_default()),
-        Told::Running => {}
-        told if !quiet => note(&visible_lines(&told.to_string())),
+    Box::new(move |event| match event {
+        event if json => note(&serde_json::to_string(event).unwrap_or_default()),
+        RunEvent::Running => {}
+        event if !quiet => note(&visible_lines(&event.to_string())),
         _ => {}
     })
 }
@@ -406,10 +406,10 @@ fn rounds() -> clap::builder::RangedI64ValueParser<u32> {
 }
 
 /// The targets of a comparison, and their servers' processes as far as they are known.
-fn compared(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Result<Found, NotCompared> {
+fn compared(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Result<ShareTargets, NotCompared> {
     let given = &args.common.local.server_pids;
     if let Some(name) = &args.own.share {
-        let mut found = find(name, &args.own, plan).map_err(NotCompared::Told)?;
+        let mut found = find(name, &args.own, plan).map_err(NotCompared::Reported)?;
         if !given.is_empty() {
             found.pids.clone_from(given);
         }
@@ -423,7 +423,7 @@ fn compared(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Result<Found, NotCom
         }
     };
     let targets = args.targets.iter().map(service).collect::<Result<_, _>>();
-    Ok(Found { targets: targets.map_err(NotCompared::Usage)?, pids: given.clone() })
+    Ok(ShareTargets { targets: targets.map_err(NotCompared::Usage)?, pids: given.clone() })
 }
 
 /// The comparison of protocols: from this process, over all targets.
@@ -434,17 +434,22 @@ fn run_comparison(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Outcome {
             --scratch"
             .into());
     }
-    let Found { targets, pids } = match compared(plan, args, find) {
+    let ShareTargets { targets, pids } = match compared(plan, args, find) {
         Ok(found) => found,
-        Err(NotCompared::Told(code)) => return Ok(code),
+        Err(NotCompared::Reported(code)) => return Ok(code),
         Err(NotCompared::Usage(error)) => return Ok(usage(&error)),
     };
     if args.while_stdin {
         end_with_stdin();
     }
     let earlier = if args.resume { Comparison::read(&common.out).ok().flatten() } else { None };
-    let wanted =
-        Wanted { plan, targets: &targets, server_pids: &pids, command: own_words(), earlier };
+    let wanted = ComparisonRequest {
+        plan,
+        targets: &targets,
+        server_pids: &pids,
+        command: own_words(),
+        earlier,
+    };
     let mut kept = Ok(());
     let result = transfer::run::run(&wanted, &mut |so_far, round| {
         kept = so_far.write(&common.out);

@@ -381,7 +381,7 @@ impl RunQueue {
         let mut words = String::new();
         while let Some(news) = news.next(LOOK) {
             match news {
-                News::Told(told) => drop(self.change(number, |run| run.hear(&told))),
+                News::Progress(event) => drop(self.change(number, |run| run.apply(&event))),
                 News::Words(said) => child::keep_words(&mut words, &said),
                 News::Nothing => self.lock().kill_overdue(),
             }

@@ -8,7 +8,7 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use ::lab::cli::share::{Found, ShareArgs};
+use ::lab::cli::share::{ShareArgs, ShareTargets};
 use ::lab::client::ClientError;
 use ::lab::client::service::at::{PASSWORD_ENV, Secret, ServiceAt};
 use ::lab::client::service::open;
@@ -29,11 +29,11 @@ use crate::out::{Failure, OrFailure, shell_quote, url_encode};
 ///
 /// # Errors
 /// The exit code, when the user knows already.
-pub fn find(share: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, ExitCode> {
+pub fn find(share: &str, args: &ShareArgs, plan: &Plan) -> Result<ShareTargets, ExitCode> {
     try_find(share, args, plan).map_err(Failure::report)
 }
 
-fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, Failure> {
+fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<ShareTargets, Failure> {
     let tried = format!("compare protocols on the share {name}");
     let schemes = schemes(&args.protocols)?;
     let server = ServerArgs { state: args.state.clone(), ..ServerArgs::default() };
@@ -58,7 +58,7 @@ fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, Failure>
         at.secret = Secret::Given(password.clone());
     }
     targets.iter().try_for_each(|at| open(at, None).map(drop).map_err(|e| rejected(at, &e)))?;
-    Ok(Found { targets, pids: vec![status.pid] })
+    Ok(ShareTargets { targets, pids: vec![status.pid] })
 }
 
 fn fetch<T: for<'a> serde::Deserialize<'a>>(

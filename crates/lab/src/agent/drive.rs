@@ -165,7 +165,7 @@ impl Driver {
         &mut self,
         start: &Start,
         stop: &AtomicU64,
-        tell: &mut dyn FnMut(Vec<Window>),
+        report: &mut dyn FnMut(Vec<Window>),
     ) -> Result<StepEnd, ClientError> {
         let mut slots: Vec<Option<Running>> = vec![None; start.threads as usize];
         let mut free: Vec<u32> = (0..start.threads).rev().collect();
@@ -199,7 +199,7 @@ impl Driver {
             open.account(now.min(open.ends_ns), slots.len() - free.len());
             let passed = open.pass(now, start, slots.len() - free.len(), &*self.client);
             if !passed.is_empty() {
-                tell(passed);
+                report(passed);
             }
             open.account(now, slots.len() - free.len());
             if self.done.is_empty() && now - last_progress > LAB_SILENCE_MAX.as_nanos() as u64 {

@@ -290,7 +290,7 @@ fn obey(
             Err(ProtoError::Ended) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let told = match command {
+        let driver_command = match command {
             ToAgent::Ping { id } => {
                 reply.send(&FromAgent::Pong {
                     id,
@@ -318,7 +318,7 @@ fn obey(
             ToAgent::Bye => return Ok(()),
             message => for_driver(message, stop)?,
         };
-        if commands.send(told).is_err() {
+        if commands.send(driver_command).is_err() {
             return Err(ProtoError::Order("a running driver"));
         }
     }
@@ -427,12 +427,12 @@ fn carry_out(
                 return Err(format!("{} threads are more than {LAB_SLOTS_MAX}", start.threads));
             }
             let mut lost = None;
-            let mut tell = |windows: Vec<Window>| {
+            let mut report = |windows: Vec<Window>| {
                 if let Err(error) = reply.send_windows(windows) {
                     lost = Some(with_sources(&error));
                 }
             };
-            let end = driver.step(&start, stop, &mut tell).map_err(|e| with_sources(&e))?;
+            let end = driver.step(&start, stop, &mut report).map_err(|e| with_sources(&e))?;
             match lost {
                 Some(what) => Err(what),
                 None => send(FromAgent::StepEnd(end)),

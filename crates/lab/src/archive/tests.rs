@@ -11,9 +11,9 @@ use crate::report::tests::made_up;
 use std::fs;
 
 /// A directory of a test, removed at its end.
-struct Place(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Place {
+impl TestFolder {
     fn new(name: &str) -> Self {
         let dir = std::env::temp_dir().join(format!("plimsoll-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
@@ -21,7 +21,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -70,8 +70,8 @@ fn run() -> RunResult {
     run
 }
 
-fn written(name: &str) -> Place {
-    let place = Place::new(name);
+fn written(name: &str) -> TestFolder {
+    let place = TestFolder::new(name);
     let run = run();
     let mut archive = Archive::begin(&place.0).unwrap();
     archive.put_run("", &run).unwrap();
@@ -130,7 +130,7 @@ fn a_changed_file_is_named() {
 fn links_that_others_planted_are_not_followed() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let place = written("archive-links");
-    let outside = Place::new("archive-outside");
+    let outside = TestFolder::new("archive-outside");
     fs::create_dir_all(&outside.0).unwrap();
     fs::write(outside.0.join("003.hlog"), "not ours").unwrap();
     fs::remove_dir_all(place.0.join("hist")).unwrap();
@@ -199,7 +199,7 @@ fn nothing_secret_is_in_an_archive() {
     use crate::client::Target;
     use crate::client::service::at::without_password;
     const PASSWORD: &str = "Pass-Word-7";
-    let place = Place::new("archive-secret");
+    let place = TestFolder::new("archive-secret");
     for url in [
         "https://anna:Pass-Word-7@nas:443/x?insecure",
         "smb://anna:Pass-Word-7@nas/box",
@@ -227,7 +227,7 @@ fn nothing_secret_is_in_an_archive() {
 #[test]
 fn a_result_of_the_first_version_opens() {
     let text = include_str!("../../tests/data/result-1.json");
-    let place = Place::new("archive-first");
+    let place = TestFolder::new("archive-first");
     fs::create_dir_all(&place.0).unwrap();
     fs::write(place.0.join("result.json"), text).unwrap();
     let run = RunResult::read(&place.0).unwrap();

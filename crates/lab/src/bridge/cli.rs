@@ -213,10 +213,10 @@ pub fn run(args: BridgeArgs, run_dir: &Path) -> ExitCode {
         BridgeCommand::Run(args) => start(*args, run_dir),
         BridgeCommand::Set(args) => set(args, run_dir),
         BridgeCommand::Show(args) => {
-            tell(&args.socket, &args.name, run_dir, &Request::Show, args.json)
+            send_request(&args.socket, &args.name, run_dir, &Request::Show, args.json)
         }
         BridgeCommand::Stop(args) => {
-            tell(&args.socket, &args.name, run_dir, &Request::Stop, args.json)
+            send_request(&args.socket, &args.name, run_dir, &Request::Stop, args.json)
         }
         BridgeCommand::Key => key(),
     };
@@ -248,10 +248,10 @@ fn set(args: SetArgs, run_dir: &Path) -> Outcome {
     if changes.is_empty() {
         return Ok(usage(&*Box::<dyn Error>::from("name a change, for example delay=50ms")));
     }
-    tell(&args.socket, name, run_dir, &Request::Set(changes.to_vec()), args.json)
+    send_request(&args.socket, name, run_dir, &Request::Set(changes.to_vec()), args.json)
 }
 
-fn tell(
+fn send_request(
     given: &Option<PathBuf>,
     name: &str,
     run_dir: &Path,

@@ -19,7 +19,7 @@ const NAMED: &str = "/run/netns";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkNamespace {
     /// That of this program.
-    Here,
+    Local,
     /// A named one.
     Named(String),
     /// That of a process.
@@ -95,7 +95,7 @@ impl FromStr for End {
             None => (at, None),
         };
         let place = match place.split_once(':') {
-            None if place == "here" => NetworkNamespace::Here,
+            None if place == "here" => NetworkNamespace::Local,
             Some(("ns", name)) => NetworkNamespace::Named(name.to_owned()),
             Some(("pid", pid)) => NetworkNamespace::Process(
                 decimal(pid).ok_or(wrong("the process id is not a number"))?,
@@ -125,7 +125,7 @@ impl FromStr for End {
 impl NetworkNamespace {
     fn path(&self) -> PathBuf {
         match self {
-            Self::Here => PathBuf::from("/proc/self/ns/net"),
+            Self::Local => PathBuf::from("/proc/self/ns/net"),
             Self::Named(name) => Path::new(NAMED).join(name),
             Self::Process(pid) => PathBuf::from(format!("/proc/{pid}/ns/net")),
         }
@@ -144,7 +144,7 @@ impl NetworkNamespace {
         let open = || format!("open the network namespace {}", path.display());
         let namespace = File::open(&path).map_err(refused(open()))?;
         let enter = || {
-            if *self != Self::Here {
+            if *self != Self::Local {
                 let what = format!("enter the network namespace {}", path.display());
                 sys::enter(&namespace).map_err(refused(what))?;
             }
@@ -159,7 +159,7 @@ impl NetworkNamespace {
 impl std::fmt::Display for NetworkNamespace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Here => f.write_str("here"),
+            Self::Local => f.write_str("here"),
             Self::Named(name) => write!(f, "ns:{name}"),
             Self::Process(pid) => write!(f, "pid:{pid}"),
         }

@@ -148,7 +148,7 @@ impl Receiver {
         }
         let mut buffer = vec![0; FRAME_HEAD + gso::HEADER + BRIDGE_PACKET_MAX + FRAME_TAG];
         while !stopped(&self.common.stop) {
-            self.say(monotonic_ns());
+            self.send_keepalive(monotonic_ns());
             match self.peer.socket.recv_from(&mut buffer) {
                 Ok((length, from)) => {
                     let frame = buffer.get_mut(..length).unwrap_or_default();
@@ -166,7 +166,7 @@ impl Receiver {
     }
 
     /// Calls, or says that it is there, when it is time.
-    fn say(&mut self, now_ns: u64) {
+    fn send_keepalive(&mut self, now_ns: u64) {
         if self.said_ns != 0 && now_ns - self.said_ns < nanos(BRIDGE_CALL_EVERY) {
             return;
         }

@@ -104,17 +104,17 @@ struct Bridge {
     _namespaces: Vec<OwnNamespace>,
 }
 
-/// Runs a bridge until its time is over, or a signal or a request ends it; its final state. `tell`
-/// is called when it is ready and each second.
+/// Runs a bridge until its time is over, or a signal or a request ends it; its final state.
+/// `report` is called when it is ready and each second.
 ///
 /// # Errors
 /// What the machine does not let us.
-pub fn run(options: Options, tell: &mut dyn FnMut(&Status)) -> Result<Status, RunError> {
+pub fn run(options: Options, report: &mut dyn FnMut(&Status)) -> Result<Status, RunError> {
     let signals = sys::end_signals().map_err(refused("wait for signals"))?;
     let what = format!("listen at {}", options.socket.display());
     let control = Control::listen(&options.socket).map_err(refused(what))?;
     let mut bridge = Bridge::start(options)?;
-    let outcome = bridge.attend(&control, &signals, tell);
+    let outcome = bridge.attend(&control, &signals, report);
     bridge.common.stop.store(true, Ordering::Relaxed);
     for thread in bridge.threads.drain(..) {
         let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
@@ -221,21 +221,21 @@ impl Bridge {
         &mut self,
         control: &Control,
         signals: &OwnedFd,
-        tell: &mut dyn FnMut(&Status),
+        report: &mut dyn FnMut(&Status),
     ) -> Result<(), RunError> {
         let started_ns = monotonic_ns();
         let event = if self.peer.is_some() { Event::Calling } else { Event::Ready };
-        tell(&self.status(event));
+        report(&self.status(event));
         let mut next_ns = started_ns + NS_PER_S;
         loop {
-            self.set_off(tell)?;
+            self.set_off(report)?;
             let now_ns = monotonic_ns();
             let ends_ns = self.ends_ns();
             if now_ns >= ends_ns || self.threads.iter().any(JoinHandle::is_finished) {
                 return Ok(());
             }
             if now_ns >= next_ns {
-                tell(&self.status(Event::Second));
+                report(&self.status(Event::Second));
                 next_ns = now_ns + NS_PER_S - (now_ns - next_ns) % NS_PER_S;
             }
             let mut wait_ns = next_ns.min(ends_ns).saturating_sub(now_ns);
@@ -263,7 +263,7 @@ impl Bridge {
     }
 
     /// Lets packets leave for the other host as soon as there is a session.
-    fn set_off(&mut self, tell: &mut dyn FnMut(&Status)) -> Result<(), RunError> {
+    fn set_off(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), RunError> {
         let (Some(peer), None) = (&self.peer, self.ready_ns) else { return Ok(()) };
         if !peer.is_met() {
             return Ok(());
@@ -274,7 +274,7 @@ impl Bridge {
             self.direct(Which::Forth, way, self.tallies[0].clone())?;
         }
         self.ready_ns = Some(monotonic_ns());
-        tell(&self.status(Event::Ready));
+        report(&self.status(Event::Ready));
         Ok(())
     }
 
@@ -325,13 +325,13 @@ impl Bridge {
     }
 
     fn ends(&self) -> [EndStatus; 2] {
-        let told = |end: &End| EndStatus {
+        let end_status = |end: &End| EndStatus {
             place: end.place.to_string(),
             device: end.device.clone().unwrap_or_else(|| self.options.name.clone()),
             address: end.address.to_string(),
         };
         let second = match &self.options.other {
-            Other::End(end) => told(end),
+            Other::End(end) => end_status(end),
             Other::Host { listen, call, .. } => {
                 let place = match call {
                     Some(at) => format!("the host at {at}"),
@@ -340,6 +340,6 @@ impl Bridge {
                 EndStatus { place, device: String::new(), address: String::new() }
             }
         };
-        [told(&self.options.end), second]
+        [end_status(&self.options.end), second]
     }
 }

@@ -60,7 +60,7 @@ pub struct Ended {
 pub struct Scene {
     child: Child,
     /// Reads the reports of the bridge, and returns the last one.
-    told: Option<JoinHandle<String>>,
+    output: Option<JoinHandle<String>>,
     folder: Folder,
     /// The namespace of the first end.
     pub first: NetworkNamespace,
@@ -105,8 +105,8 @@ impl Scene {
         let mut child = command.spawn().map_err(tried("start the emulated link"))?;
         let (said, hears) = mpsc::sync_channel(1);
         let out = child.stdout.take();
-        let told = out.map(|out| std::thread::spawn(move || keep_last(out, said)));
-        let mut scene = Self { child, told, folder, first, second };
+        let output = out.map(|out| std::thread::spawn(move || keep_last(out, said)));
+        let mut scene = Self { child, output, folder, first, second };
         scene.wait_ready(&hears)?;
         Ok(scene)
     }
@@ -114,7 +114,7 @@ impl Scene {
     fn wait_ready(&mut self, hears: &Receiver<String>) -> Result<(), SceneError> {
         match hears.recv_timeout(LAB_SILENCE_MAX) {
             Ok(line) if parse(&line)["event"] == "ready" => Ok(()),
-            _ => Err(SceneError::Link(self.said())),
+            _ => Err(SceneError::Link(self.stderr_text())),
         }
     }
 
@@ -132,10 +132,10 @@ impl Scene {
     /// It had ended before.
     pub fn end(mut self) -> Result<Ended, SceneError> {
         self.stop();
-        let told = self.told.take().and_then(|told| told.join().ok());
-        let status = parse(&told.unwrap_or_default());
+        let output = self.output.take().and_then(|output| output.join().ok());
+        let status = parse(&output.unwrap_or_default());
         if status["event"] != "end" {
-            return Err(SceneError::Link(self.said()));
+            return Err(SceneError::Link(self.stderr_text()));
         }
         let why = status["why"].as_array().into_iter().flatten();
         let why = why.filter_map(Value::as_str).map(str::to_owned).collect();
@@ -152,7 +152,7 @@ impl Scene {
     }
 
     /// What it says on standard error; it has ended, or is ended for that.
-    fn said(&mut self) -> String {
+    fn stderr_text(&mut self) -> String {
         self.stop();
         let mut text = String::new();
         if let Some(mut err) = self.child.stderr.take() {

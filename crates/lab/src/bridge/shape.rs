@@ -143,14 +143,14 @@ impl Shapes {
                 ));
             };
             let (name, value) = (name.trim(), value.trim());
-            let told = |e: ShapeError| ShapeError(format!("{name}: {e}"));
+            let with_name = |e: ShapeError| ShapeError(format!("{name}: {e}"));
             match name.split_once('.') {
                 None => {
-                    new.forth.set(name, value).map_err(told)?;
-                    new.back.set(name, value).map_err(told)?;
+                    new.forth.set(name, value).map_err(with_name)?;
+                    new.back.set(name, value).map_err(with_name)?;
                 }
-                Some(("forth", name)) => new.forth.set(name, value).map_err(told)?,
-                Some(("back", name)) => new.back.set(name, value).map_err(told)?,
+                Some(("forth", name)) => new.forth.set(name, value).map_err(with_name)?,
+                Some(("back", name)) => new.back.set(name, value).map_err(with_name)?,
                 Some(_) => return wrong(format!("{name:?}: the direction must be forth or back")),
             }
         }

@@ -39,7 +39,7 @@ pub struct ShareArgs {
 
 /// What a share is to a comparison.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct ShareTargets {
     /// One target for each protocol, passwords included.
     pub targets: Vec<ServiceAt>,
     /// The server's process, or one for each target; none if they are not known.
@@ -47,13 +47,13 @@ pub struct Found {
 }
 
 /// Finds the targets of a share for a comparison. It prints its errors itself.
-pub type Find<'a> = &'a dyn Fn(&str, &ShareArgs, &Plan) -> Result<Found, ExitCode>;
+pub type Find<'a> = &'a dyn Fn(&str, &ShareArgs, &Plan) -> Result<ShareTargets, ExitCode>;
 
 /// For programs that know no servers.
 ///
 /// # Errors
 /// Always: wrong usage.
-pub fn nowhere(share: &str, _args: &ShareArgs, _plan: &Plan) -> Result<Found, ExitCode> {
+pub fn nowhere(share: &str, _args: &ShareArgs, _plan: &Plan) -> Result<ShareTargets, ExitCode> {
     note(&format!(
         "plimsoll lab: --share {share} is only available in `plimsoll lab`; use --target URL"
     ));

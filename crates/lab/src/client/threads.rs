@@ -103,9 +103,9 @@ fn work(maker: &Maker, slot: u32, ops: &Receiver<Op>, reply: &Sender<SlotResult>
         Err(error) => return drop(reply.send(Err(error))),
     };
     while let Ok(op) = ops.recv() {
-        let told = worker.run(op).map(|outcome| Completion { slot, outcome });
-        let last = told.is_err();
-        if reply.send(told).is_err() || last {
+        let result = worker.run(op).map(|outcome| Completion { slot, outcome });
+        let last = result.is_err();
+        if reply.send(result).is_err() || last {
             return;
         }
     }

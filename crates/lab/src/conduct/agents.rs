@@ -240,7 +240,7 @@ impl Agents {
             let now = clock::mono_ns();
             let wall_offset = base::clock::wall_ns_at(clock::mono_ns, now) as i64 - now as i64;
             let sent_ns = clock::mono_ns();
-            self.tell(number, &ToAgent::Ping { id })?;
+            self.send_to(number, &ToAgent::Ping { id })?;
             let (received_ns, theirs, their_wall) =
                 self.expect(number, |message| match message {
                     FromAgent::Pong { id: got, mono_ns, wall_ns } if got == id => {
@@ -289,7 +289,7 @@ impl Agents {
     ///
     /// # Errors
     /// When the connection is gone.
-    pub fn tell(&mut self, number: u32, message: &ToAgent) -> Result<(), AgentsError> {
+    pub fn send_to(&mut self, number: u32, message: &ToAgent) -> Result<(), AgentsError> {
         let agent = self.all.get(number as usize).ok_or(AgentsError::Gone(number))?;
         let sent = self.exchange.send(number, message);
         sent.map_err(|e| AgentsError::Proto(agent.address.clone(), e))

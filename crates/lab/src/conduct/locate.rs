@@ -3,7 +3,7 @@
 
 use super::agents::AgentsError;
 use super::roster::{Roster, RosterError};
-use super::server::{AskedServer, ServerSample, ServerView, Unseen, info, observed};
+use super::server::{QueriedServer, ServerSample, ServerView, Unseen, info, observed};
 use super::{RunOptions, agents::Source};
 use crate::agent::clock::{self, Exchange, Offset};
 use crate::agent::connection::Connection;
@@ -31,7 +31,7 @@ pub fn view_of(options: &RunOptions) -> Result<Box<dyn ServerView>, AgentsError>
     let mut target = ObservedTarget::of(&options.target);
     let protocol = Target::protocol_of(&options.target.to_string());
     let api = options.server_api();
-    let api = api.and_then(|api| AskedServer::connect(api, protocol).ok());
+    let api = api.and_then(|api| QueriedServer::connect(api, protocol).ok());
     let mut api = api.map(|api| api.of_target(&options.target));
     let pid = api.as_ref().and_then(|api| api.pid).or(options.server_pid);
     let share_path = options.observe.share_path.clone();
@@ -51,7 +51,7 @@ pub fn view_of(options: &RunOptions) -> Result<Box<dyn ServerView>, AgentsError>
 }
 
 /// The directory of a share of our server, as this process reaches it.
-fn directory(api: &AskedServer, pid: u32, target: &mut ObservedTarget) -> Option<PathBuf> {
+fn directory(api: &QueriedServer, pid: u32, target: &mut ObservedTarget) -> Option<PathBuf> {
     let data = api.data()?;
     let share = data.share.as_ref()?.strip_prefix("/").ok()?;
     // The server may have another root.

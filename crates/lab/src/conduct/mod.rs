@@ -52,7 +52,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use step::{Ran, StepError, StepSetup};
-pub use told::{StepTold, Told};
+pub use told::{RunEvent, StepReport};
 
 /// How a run is made.
 #[derive(Debug, Clone)]
@@ -108,21 +108,21 @@ pub enum RunError {
 }
 
 /// Where progress is reported.
-pub type Progress<'a> = &'a mut dyn FnMut(&Told);
+pub type Progress<'a> = &'a mut dyn FnMut(&RunEvent);
 
 /// Reports a line.
 pub fn line(progress: Progress<'_>, text: String) {
-    progress(&Told::Line { text });
+    progress(&RunEvent::Line { text });
 }
 
 /// Reports that files are made.
 pub fn preparing(progress: Progress<'_>, job: &str, target: &Target) {
-    progress(&Told::Preparing { job: job.to_owned(), target: target.to_string() });
+    progress(&RunEvent::Preparing { job: job.to_owned(), target: target.to_string() });
 }
 
 /// Reports that the load begins.
 pub fn running(progress: Progress<'_>) {
-    progress(&Told::Running);
+    progress(&RunEvent::Running);
 }
 
 /// How long preparing may take: the files of all clients through the server.
@@ -241,7 +241,7 @@ fn conduct(
 ) -> Result<(), StepError> {
     let clients = agents.all.len() as u32;
     let (name, steps) = (job.name.clone(), shape::plan::planned(job, clients));
-    progress(&Told::Generator { job: name.clone(), clients, steps: steps.clone() });
+    progress(&RunEvent::Generator { job: name.clone(), clients, steps: steps.clone() });
     result.null_ops_s = Some(against_nothing(job, agents)?);
     preparing(progress, &name, &options.target);
     let place = match &options.scratch {
@@ -295,7 +295,7 @@ fn run_steps(
         take(job, ran, cold, view, result);
         note_subnets((subnets, &interfaces), load.0, &whole, result);
         let Some(step) = result.steps.last() else { break };
-        progress(&Told::Step(StepTold::of(result, step)));
+        progress(&RunEvent::Step(StepReport::of(result, step)));
         if !rebase {
             plan.note(step_plan, &shape::plan::result_of(job, result, step));
             next = plan.next_step();
@@ -484,7 +484,7 @@ fn prepare(job: &Job, agents: &mut Agents, target: &Target) -> Result<Prepared, 
             check_one_in: job.check_one_in,
             slots: job.slots(),
         };
-        agents.tell(number, &ToAgent::Prepare(Box::new(prepare)))?;
+        agents.send_to(number, &ToAgent::Prepare(Box::new(prepare)))?;
     }
     answers(agents, PREPARE_WITHIN, |m| match m {
         FromAgent::Prepared { seconds, granted, source } => {
@@ -503,7 +503,7 @@ fn each<T>(
 ) -> Result<Vec<(u32, T)>, StepError> {
     let numbers: Vec<u32> = agents.live().map(|a| a.number).collect();
     for number in numbers {
-        agents.tell(number, message)?;
+        agents.send_to(number, message)?;
     }
     answers(agents, within, pick)
 }

@@ -102,7 +102,7 @@ const STATISTICS: [&str; 3] = ["cpu.utilization[mode]", "nic.kilobytes[device]",
 /// The breakdowns of the protocol's operations.
 const BREAKDOWNS: [&str; 3] = ["op", "client", "latency"];
 /// A Plimsoll server that is asked itself (docs/protocols/api.md).
-pub struct AskedServer {
+pub struct QueriedServer {
     api: ServerApi,
     /// How its machine is seen.
     machine: Box<dyn ServerView>,
@@ -115,7 +115,7 @@ pub struct AskedServer {
     data: Option<DataNode>,
 }
 
-impl AskedServer {
+impl QueriedServer {
     /// Asks for its status.
     ///
     /// # Errors
@@ -152,7 +152,7 @@ impl AskedServer {
     }
 }
 
-impl ServerView for AskedServer {
+impl ServerView for QueriedServer {
     fn describe(&mut self) -> ServerInfo {
         let machine = self.machine.describe();
         let pid = self.pid.or(machine.pid);

@@ -224,7 +224,7 @@ fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'
         };
         // An agent that is gone cannot be notified; its reader reports that, and the policy
         // decides.
-        let _ = agents.tell(*number, &ToAgent::Start(start));
+        let _ = agents.send_to(*number, &ToAgent::Start(start));
     }
     Ok(Running {
         wanted,
@@ -306,7 +306,7 @@ impl Running<'_> {
             let Some(agent) = agents.all.get(*number as usize) else { continue };
             let at_ns = agent.offset.to_theirs(now);
             // As for the start.
-            let _ = agents.tell(*number, &ToAgent::Stop { at_ns });
+            let _ = agents.send_to(*number, &ToAgent::Stop { at_ns });
         }
         self.stopped_with.get_or_insert(self.common());
     }

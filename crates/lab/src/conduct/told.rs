@@ -7,7 +7,7 @@ use std::fmt;
 /// One piece of news.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "told", rename_all = "kebab-case")]
-pub enum Told {
+pub enum RunEvent {
     /// Something for people.
     Line {
         /// One line.
@@ -32,12 +32,12 @@ pub enum Told {
     /// The first step begins.
     Running,
     /// A step has ended.
-    Step(StepTold),
+    Step(StepReport),
 }
 
 /// The main figures of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StepTold {
+pub struct StepReport {
     /// Name of the job.
     pub job: String,
     /// Clients that took part to the end.
@@ -58,7 +58,7 @@ pub struct StepTold {
     pub steady: SteadyVerdict,
 }
 
-impl StepTold {
+impl StepReport {
     /// The figures of a step.
     pub fn of(result: &RunResult, step: &Step) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl StepTold {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for RunEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line { text } => f.write_str(text),
@@ -89,7 +89,7 @@ impl fmt::Display for Told {
     }
 }
 
-impl fmt::Display for StepTold {
+impl fmt::Display for StepReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { job, clients, threads, text, steady, .. } = self;
         let time = |ns: u64| base::units::time_ns(ns as f64);

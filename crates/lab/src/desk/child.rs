@@ -4,7 +4,7 @@ use super::run::Run;
 use super::store::{JOB, Store, job_of};
 use crate::archive::TEXT;
 use crate::archive::request::{IozoneRequest, Kind, WmlRequest};
-use crate::conduct::Told;
+use crate::conduct::RunEvent;
 use crate::suite::request::SuiteRequest;
 use base::clock::Deadline;
 use base::limits::{LAB_MESSAGE_MAX, LAB_STOP_MAX, LAB_WORDS_MAX};
@@ -27,7 +27,7 @@ pub(super) struct Child {
 /// What comes from it.
 pub(super) enum News {
     /// Progress.
-    Told(Told),
+    Progress(RunEvent),
     /// Anything else.
     Words(String),
     /// Nothing yet.
@@ -196,7 +196,7 @@ fn line(said: &mut impl BufRead) -> Option<News> {
     let mut line = String::new();
     let read = said.take(LAB_MESSAGE_MAX as u64).read_line(&mut line).ok()?;
     (read > 0).then(|| match serde_json::from_str(&line) {
-        Ok(told) => News::Told(told),
+        Ok(event) => News::Progress(event),
         Err(_) => News::Words(line),
     })
 }

@@ -4,7 +4,7 @@ use super::RunRequest;
 use crate::ab::Rule;
 use crate::ab::record::AbResult;
 use crate::archive::request::{IozoneRequest, Kind, WmlRequest};
-use crate::conduct::{StepTold, Told};
+use crate::conduct::{RunEvent, StepReport};
 use crate::iozone::record::{BlockResult, IozoneResult};
 use crate::limit::Verdict;
 use crate::limits::{self, Cell, Summary};
@@ -179,7 +179,7 @@ pub struct Run {
     /// The staircase, unless it levels before its end: clients, threads of each.
     pub planned: Vec<(u32, u32)>,
     /// The steps that are made.
-    pub steps: Vec<StepTold>,
+    pub steps: Vec<StepReport>,
     /// Which run of a summary or comparison is made now.
     #[serde(default)]
     pub part: String,
@@ -322,9 +322,9 @@ impl Run {
     }
 
     /// Takes a report of its process.
-    pub(super) fn hear(&mut self, told: &Told) {
-        match told {
-            Told::Line { text } => {
+    pub(super) fn apply(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::Line { text } => {
                 if self.kind != Kind::Run {
                     self.note_part(text);
                 }
@@ -337,20 +337,20 @@ impl Run {
                 }
                 self.message.clone_from(text);
             }
-            Told::Generator { steps, .. } => {
+            RunEvent::Generator { steps, .. } => {
                 self.planned.clone_from(steps);
                 // Each run of several has steps of its own.
                 self.steps.clear();
-                self.say("calibrating the load generator".to_owned());
+                self.set_message("calibrating the load generator".to_owned());
             }
-            Told::Preparing { .. } => self.say("creating files".to_owned()),
-            Told::Running => {
+            RunEvent::Preparing { .. } => self.set_message("creating files".to_owned()),
+            RunEvent::Running => {
                 self.state = State::Running;
-                self.say(self.next_step());
+                self.set_message(self.next_step());
             }
-            Told::Step(step) => {
+            RunEvent::Step(step) => {
                 self.steps.push(step.clone());
-                self.say(self.next_step());
+                self.set_message(self.next_step());
             }
         }
     }
@@ -364,7 +364,7 @@ impl Run {
         };
     }
 
-    fn say(&mut self, what: String) {
+    fn set_message(&mut self, what: String) {
         self.message = if self.part.is_empty() { what } else { format!("{}: {what}", self.part) };
     }
 

@@ -4,9 +4,9 @@
 use super::*;
 use crate::job::BUILT_IN;
 
-struct Place(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Place {
+impl TestFolder {
     fn new(name: &str) -> Self {
         let dir = std::env::temp_dir().join(format!("plimsoll-desk-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
@@ -20,7 +20,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -61,7 +61,7 @@ fn until(desk: &RunQueue, id: &str, state: State) -> Run {
 
 #[test]
 fn the_queue_is_bounded_and_what_waits_can_be_taken_back() {
-    let place = Place::new("queue");
+    let place = TestFolder::new("queue");
     let desk = place.open();
     let ids: Vec<String> = (0..LAB_QUEUE_MAX).map(|_| desk.queue(&wanted()).unwrap().id).collect();
     assert!(matches!(desk.queue(&wanted()), Err(RunQueueError::Full(LAB_QUEUE_MAX))));
@@ -78,8 +78,8 @@ fn the_queue_is_bounded_and_what_waits_can_be_taken_back() {
 }
 
 #[test]
-fn a_restart_ends_what_was_under_way_and_keeps_the_rest() {
-    let place = Place::new("restart");
+fn a_restart_ends_runs_in_progress_and_keeps_the_rest() {
+    let place = TestFolder::new("restart");
     let desk = place.open();
     let (first, second) = (desk.queue(&wanted()).unwrap(), desk.queue(&wanted()).unwrap());
     desk.abort(&second.id, "anna").unwrap();
@@ -103,7 +103,7 @@ fn a_restart_ends_what_was_under_way_and_keeps_the_rest() {
 
 #[test]
 fn what_cannot_be_started_fails_and_can_be_destroyed() {
-    let place = Place::new("fails");
+    let place = TestFolder::new("fails");
     let desk = place.open();
     let worker = desk.start("127.0.0.1:9".parse().unwrap());
     let id = desk.queue(&wanted()).unwrap().id;
@@ -121,7 +121,7 @@ fn what_cannot_be_started_fails_and_can_be_destroyed() {
 
 #[test]
 fn a_run_can_be_destroyed_as_soon_as_it_has_failed() {
-    let place = Place::new("destroyed");
+    let place = TestFolder::new("destroyed");
     let desk = place.open();
     let worker = desk.start("127.0.0.1:9".parse().unwrap());
     for round in 0..50 {
@@ -138,7 +138,7 @@ fn a_run_can_be_destroyed_as_soon_as_it_has_failed() {
 
 #[test]
 fn the_oldest_go_when_there_are_too_many() {
-    let place = Place::new("surplus");
+    let place = TestFolder::new("surplus");
     let desk = place.open();
     let ended: Vec<u64> = (1..=base::limits::LAB_RUNS_KEPT as u64 + 3).collect();
     assert_eq!(desk.store.surplus(&ended), [3, 2, 1]);

@@ -56,7 +56,7 @@ impl Fleet {
                 agent: (number, all),
                 make: number == 0,
             };
-            fleet.agents.tell(number as u32, &ToAgent::Iozone(Box::new(job)))?;
+            fleet.agents.send_to(number as u32, &ToAgent::Iozone(Box::new(job)))?;
             // The first one makes the folder of a server before the others connect.
             fleet.each(&[number as u32], |message| {
                 matches!(message, FromAgent::Prepared { .. }).then_some(())
@@ -117,7 +117,7 @@ impl Fleet {
         let all: Vec<_> =
             self.agents.live().map(|a| (a.number, a.offset.to_theirs(at_ns))).collect();
         for (agent, at_ns) in all {
-            self.agents.tell(agent, &ToAgent::RunTest { test, number, at_ns })?;
+            self.agents.send_to(agent, &ToAgent::RunTest { test, number, at_ns })?;
         }
         let numbers = self.numbers();
         let mut ends: Vec<(u32, TestEnd)> = Vec::new();
@@ -130,7 +130,7 @@ impl Fleet {
             ends.extend(end);
             if is_first && !self.settings.no_stonewall {
                 for agent in &numbers {
-                    self.agents.tell(*agent, &ToAgent::Stop { at_ns: 1 })?;
+                    self.agents.send_to(*agent, &ToAgent::Stop { at_ns: 1 })?;
                 }
             }
         }
@@ -153,7 +153,7 @@ impl Fleet {
     /// An agent is lost, or cannot do it.
     pub fn clean(&mut self) -> Result<(), ProgramError> {
         for number in self.numbers() {
-            self.agents.tell(number, &ToAgent::CleanTests)?;
+            self.agents.send_to(number, &ToAgent::CleanTests)?;
             // One after the other: the last one removes the folder of a server.
             self.each(&[number], |message| matches!(message, FromAgent::Cleaned).then_some(()))?;
         }

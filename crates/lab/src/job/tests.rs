@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn every_built_in_job_is_well_formed_and_says_what_for() {
+fn every_built_in_job_is_valid_and_states_its_purpose() {
     for (name, text) in BUILT_IN {
         let job = Job::parse(name, text, &[]).unwrap();
         assert_eq!(job.name, *name);

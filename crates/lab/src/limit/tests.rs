@@ -241,7 +241,7 @@ fn a_machine_full_of_other_things_hides_neither_network_nor_latency() {
 }
 
 #[test]
-fn somebody_elses_hot_core_is_not_the_servers() {
+fn a_hot_core_of_another_process_is_not_the_servers() {
     let e = Evidence { cores: 8.0, host_busy: Some(0.3), ..full_of_other_things() };
     assert_eq!(named(&e), Limiter::Latency);
     assert_eq!(named(&Evidence { server_wanted: None, ..e }), Limiter::HotCore);

@@ -202,7 +202,7 @@ fn the_disk_row_is_uncached_only_with_the_proof() {
 }
 
 #[test]
-fn a_step_that_is_not_steady_says_why() {
+fn a_step_that_is_not_steady_states_its_reason() {
     let of = |verdict| {
         let (range_percent, slope_percent) = (34.6, -12.2);
         Steadiness { verdict, range_percent, slope_percent, windows: 5 }.doubt()
@@ -368,7 +368,7 @@ fn summaries_are_compared_cell_by_cell() {
 }
 
 #[test]
-fn cells_that_are_not_comparable_say_why() {
+fn cells_that_are_not_comparable_state_their_reason() {
     let with = |change: &dyn Fn(&mut Summary)| {
         let (first, mut second) = (all_sorts(), all_sorts());
         change(&mut second);

@@ -120,7 +120,7 @@ impl Conductor {
                 agent: (number, all),
                 make: number == 0,
             };
-            self.agents.tell(number as u32, &ToAgent::Program(Box::new(job)))?;
+            self.agents.send_to(number as u32, &ToAgent::Program(Box::new(job)))?;
             if number == 0 {
                 self.expect(&[0], |message| matches!(message, FromAgent::Prepared { .. }))?;
             }
@@ -136,7 +136,7 @@ impl Conductor {
         let all: Vec<_> =
             self.agents.live().map(|a| (a.number, a.offset.to_theirs(at_ns))).collect();
         for (number, at_ns) in all {
-            self.agents.tell(number, &ToAgent::RunProgram { at_ns })?;
+            self.agents.send_to(number, &ToAgent::RunProgram { at_ns })?;
         }
         Ok(at_ns)
     }
@@ -210,7 +210,7 @@ impl Conductor {
         let live = self.agents.live().map(|agent| agent.number);
         let numbers: Vec<u32> = live.take(if each { usize::MAX } else { 1 }).collect();
         for number in &numbers {
-            self.agents.tell(*number, &ToAgent::CleanProgram)?;
+            self.agents.send_to(*number, &ToAgent::CleanProgram)?;
         }
         self.expect(&numbers, |_| false)
     }

@@ -65,7 +65,7 @@ impl Section {
     }
 
     /// With sentences.
-    fn says(mut self, sentences: impl IntoIterator<Item = String>) -> Self {
+    fn with_sentences(mut self, sentences: impl IntoIterator<Item = String>) -> Self {
         self.sentences.extend(sentences);
         self
     }
@@ -118,9 +118,9 @@ impl Figures {
 
     /// Of IOzone over distance.
     pub fn of_over(result: &OverResult) -> Self {
-        let points = Section::new("points", "Points").says(result.sentences());
+        let points = Section::new("points", "Points").with_sentences(result.sentences());
         let command = Section::new("command", "Command");
-        let command = command.says([result.provenance.command.join(" ")]);
+        let command = command.with_sentences([result.provenance.command.join(" ")]);
         let sections = vec![points.of(&result.table()), command];
         Self::new("iozone-over", "IOzone over distance".to_owned(), sections)
     }
@@ -128,9 +128,9 @@ impl Figures {
     /// Of a suite.
     pub fn of_suite(result: &SuiteResult) -> Self {
         let about = [result.scale.clone()].into_iter().chain(result.doubts());
-        let command = Section::new("command", "Command").says([result.command.join(" ")]);
+        let command = Section::new("command", "Command").with_sentences([result.command.join(" ")]);
         let sections = vec![
-            Section::new("rows", "Rows").says(about).of(&result.table()),
+            Section::new("rows", "Rows").with_sentences(about).of(&result.table()),
             Section::new("subnets", "Subnets").of(&result.by_subnet()),
             Section::new("interfaces", "Interfaces").of(&result.interfaces()),
             Section::new("clients", "Clients").of(&result.clients()),

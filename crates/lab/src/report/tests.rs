@@ -49,7 +49,7 @@ pub(crate) fn made_up() -> RunResult {
 }
 
 #[test]
-fn pages_ask_nobody_for_anything() {
+fn pages_load_nothing_from_other_hosts() {
     let result = made_up();
     let cell = crate::limits::cell(&result, "nfs3/iops-4k");
     let mut summary = Summary::default();

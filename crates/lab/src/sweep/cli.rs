@@ -73,8 +73,8 @@ fn millis(text: &str) -> Result<f64, String> {
 impl SweepArgs {
     fn plan(&self) -> Result<Plan, PlanError> {
         let mut shapes = Shapes::default();
-        let told = |e: bridge::shape::ShapeError| PlanError(e.to_string());
-        shapes.change(&[format!("rate={}", self.rate)]).map_err(told)?;
+        let plan_error = |e: bridge::shape::ShapeError| PlanError(e.to_string());
+        shapes.change(&[format!("rate={}", self.rate)]).map_err(plan_error)?;
         let rate = shapes.forth.rate;
         let rate = rate.ok_or(PlanError("a sweep needs a link rate".to_owned()))?;
         let figure = Plan::figure(self.figure.unwrap_or(5), rate);

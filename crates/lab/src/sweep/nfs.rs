@@ -7,7 +7,7 @@ use super::plan::{At, Carrier, Plan};
 use super::server::Server;
 use super::sockets::Probe;
 use super::transport::{Carried, SweepError, Transport};
-use super::turns::{self, Turn};
+use super::turns::{self, BlockTransfer};
 use crate::bridge::scene::Scene;
 use crate::client::{self, Client, ClientError, Completion, Fault, FileSet, Op, Options, Target};
 use base::clock::Deadline;
@@ -95,7 +95,7 @@ impl Thread<'_> {
     }
 }
 
-impl Turn for Thread<'_> {
+impl BlockTransfer for Thread<'_> {
     fn block(&mut self) -> Result<(), SweepError> {
         Ok(self.ask()?)
     }

@@ -15,7 +15,7 @@ use base::limits::SWEEP_ATTEMPTS;
 pub type Progress<'a> = &'a mut dyn FnMut(&Sweep, usize, u32);
 
 /// Measures all points. Needs root. What fails at a point is in the result.
-pub fn run(plan: &Plan, command: Vec<String>, tell: Progress<'_>) -> Sweep {
+pub fn run(plan: &Plan, command: Vec<String>, progress: Progress<'_>) -> Sweep {
     let mut sweep = Sweep {
         kind: "sweep".into(),
         format: VERSION,
@@ -39,7 +39,7 @@ pub fn run(plan: &Plan, command: Vec<String>, tell: Progress<'_>) -> Sweep {
             done += 1;
             sweep.ended = base::clock::wall_ns() as f64 / 1e9;
             sweep.derive();
-            tell(&sweep, number, done);
+            progress(&sweep, number, done);
         }
     }
     sweep

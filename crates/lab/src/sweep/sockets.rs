@@ -135,7 +135,7 @@ impl Probe {
         let begin = mono_ns();
         let mut times = 0;
         while times < SWEEP_PROBES || mono_ns() - begin < nanos(SWEEP_PROBED) {
-            self.pair.there_and_back().map_err(tried("measure the distance"))?;
+            self.pair.round_trip().map_err(tried("measure the distance"))?;
             times += 1;
         }
         self.ns += mono_ns() - begin;
@@ -150,7 +150,7 @@ impl Probe {
 }
 
 impl Pair {
-    fn there_and_back(&mut self) -> io::Result<()> {
+    fn round_trip(&mut self) -> io::Result<()> {
         let mut byte = [0];
         self.sender.write_all(&[1])?;
         self.receiver.read_exact(&mut byte)?;

@@ -4,7 +4,7 @@
 use super::plan::{At, Plan};
 use super::sockets::{self, Pair, Probe};
 use super::transport::{Carried, SweepError, Transport, tried};
-use super::turns::{self, Turn};
+use super::turns::{self, BlockTransfer};
 use crate::bridge::scene::Scene;
 use base::limits::LAB_STREAM_BUFFER;
 use base::tcp_info::TcpInfo;
@@ -51,7 +51,7 @@ impl Sender {
     }
 }
 
-impl Turn for Sender {
+impl BlockTransfer for Sender {
     fn block(&mut self) -> Result<(), SweepError> {
         self.send().map_err(tried("send a block and wait for its acknowledgement"))
     }

@@ -14,7 +14,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// One of them.
-pub trait Turn: Send {
+pub trait BlockTransfer: Send {
     /// Sends a block and waits until it is acknowledged, or asks for one and waits until it is
     /// there.
     ///
@@ -58,7 +58,12 @@ struct Common {
 ///
 /// # Errors
 /// What one of them failed with.
-pub fn run<T: Turn>(plan: &Plan, at: &At, rtt_s: f64, all: Vec<T>) -> Result<Sum, SweepError> {
+pub fn run<T: BlockTransfer>(
+    plan: &Plan,
+    at: &At,
+    rtt_s: f64,
+    all: Vec<T>,
+) -> Result<Sum, SweepError> {
     let common = Common::new(plan, at, rtt_s, all.len());
     let done = std::thread::scope(|scope| {
         let common = &common;
@@ -94,7 +99,7 @@ impl Common {
     }
 
     /// One of them, from its first block until all have ended.
-    fn carry(&self, mut one: impl Turn, number: u32) -> Result<Sum, SweepError> {
+    fn carry(&self, mut one: impl BlockTransfer, number: u32) -> Result<Sum, SweepError> {
         let warmed = self.until(&mut one, mono_ns() + self.warm_ns);
         self.failed.fetch_or(warmed.is_err(), Ordering::SeqCst);
         self.warm.wait();
@@ -110,7 +115,7 @@ impl Common {
         done
     }
 
-    fn measure(&self, one: &mut impl Turn, number: u32) -> Result<Sum, SweepError> {
+    fn measure(&self, one: &mut impl BlockTransfer, number: u32) -> Result<Sum, SweepError> {
         let base = mono_ns();
         sleep_until(base + self.block_ns * u64::from(number));
         // Until all have begun, and each has had its turn.
@@ -129,7 +134,7 @@ impl Common {
     }
 
     /// Blocks one after the other until it is that late; how many, one at least.
-    fn until(&self, one: &mut impl Turn, end_ns: u64) -> Result<u64, SweepError> {
+    fn until(&self, one: &mut impl BlockTransfer, end_ns: u64) -> Result<u64, SweepError> {
         let mut blocks = 0;
         while blocks == 0 || (mono_ns() < end_ns && !self.is_failed()) {
             one.block()?;

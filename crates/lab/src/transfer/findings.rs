@@ -3,7 +3,7 @@
 //!
 //! Two protocols are distinguished only where the intervals allow it.
 
-use super::record::{Comparison, Figures, Line, Way};
+use super::record::{Comparison, Direction, Figures, Line};
 use super::stats::Middle;
 use base::units::bytes;
 
@@ -20,10 +20,10 @@ impl Comparison {
 
 /// The sentences: of uploads, then of downloads.
 pub fn of(comparison: &Comparison) -> Vec<String> {
-    Way::BOTH.into_iter().flat_map(|way| of_way(&comparison.lines, way)).collect()
+    Direction::BOTH.into_iter().flat_map(|way| of_way(&comparison.lines, way)).collect()
 }
 
-fn of_way(lines: &[Line], way: Way) -> Vec<String> {
+fn of_way(lines: &[Line], way: Direction) -> Vec<String> {
     let rows: Vec<Row<'_>> =
         lines.iter().filter_map(|line| Some((line, line.figures(way)?))).collect();
     let protected = rows.iter().filter(|row| row.0.secure);
@@ -34,10 +34,10 @@ fn of_way(lines: &[Line], way: Way) -> Vec<String> {
 }
 
 /// `Uploads` at the begin of a sentence.
-fn begin(way: Way) -> &'static str {
+fn begin(way: Direction) -> &'static str {
     match way {
-        Way::Upload => "Uploads",
-        Way::Download => "Downloads",
+        Direction::Upload => "Uploads",
+        Direction::Download => "Downloads",
     }
 }
 
@@ -46,7 +46,7 @@ fn best<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> Option<Row<'a>> {
     rows.max_by(|a, b| speed(a).total_cmp(&speed(b))).copied()
 }
 
-fn fastest(rows: &[Row<'_>], way: Way) -> Option<String> {
+fn fastest(rows: &[Row<'_>], way: Direction) -> Option<String> {
     let top = best(rows.iter())?;
     let (name, speed) = (&top.0.protocol, &top.1.bytes_s);
     let figure = format!("{} ({})", rate(speed.median), interval(speed, &span(speed)));
@@ -72,7 +72,7 @@ fn against_plain(
     (line, figures): Row<'_>,
     rows: &[Row<'_>],
     lines: &[Line],
-    way: Way,
+    way: Direction,
 ) -> Option<String> {
     let family = line.plain.and_then(|n| lines.get(n));
     let plain = match family {
@@ -115,7 +115,7 @@ fn cpu_against(figures: &Figures, plain: &Figures, name: &str) -> String {
 }
 
 /// Over which protocol a gigabyte costs least CPU, and most.
-fn cost(rows: &[Row<'_>], way: Way) -> Option<String> {
+fn cost(rows: &[Row<'_>], way: Direction) -> Option<String> {
     let total = |row: &Row<'_>| {
         let server = row.1.server_cpu_s_gb.as_ref().map_or(0.0, |m| m.median);
         row.1.client_cpu_s_gb.median + server
@@ -127,14 +127,18 @@ fn cost(rows: &[Row<'_>], way: Way) -> Option<String> {
     }
     let least = rows.iter().min_by(|a, b| total(a).total_cmp(&total(b)))?;
     let most = rows.iter().max_by(|a, b| total(a).total_cmp(&total(b)))?;
-    let told = |row: &Row<'_>| {
+    let row_text = |row: &Row<'_>| {
         let client = format!("{:.2} s at the client", row.1.client_cpu_s_gb.median);
         let server = row.1.server_cpu_s_gb.as_ref();
         let server = server.map(|m| format!(" and {:.2} s at the server", m.median));
         format!("over {} ({client}{})", row.0.protocol, server.unwrap_or_default())
     };
     let way = begin(way);
-    Some(format!("{way}: CPU time per gigabyte: lowest {}, highest {}.", told(least), told(most)))
+    Some(format!(
+        "{way}: CPU time per gigabyte: lowest {}, highest {}.",
+        row_text(least),
+        row_text(most)
+    ))
 }
 
 fn rate(bytes_s: f64) -> String {

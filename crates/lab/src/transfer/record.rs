@@ -12,14 +12,14 @@ pub const VERSION: u32 = 1;
 /// Which way files go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum Direction {
     /// To the server.
     Upload,
     /// From the server.
     Download,
 }
 
-impl Way {
+impl Direction {
     /// Both, in the order in which they are done.
     pub const BOTH: [Self; 2] = [Self::Upload, Self::Download];
 
@@ -93,7 +93,7 @@ pub struct Sample {
     /// The round, from 0.
     pub round: u32,
     /// Which way.
-    pub way: Way,
+    pub way: Direction,
     /// From the first file's begin to the last one's end, seconds.
     pub seconds: f64,
     /// Bytes of files.
@@ -110,7 +110,7 @@ pub struct Sample {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Which way.
-    pub way: Way,
+    pub way: Direction,
     /// Bytes per second.
     pub bytes_s: Middle,
     /// Files per second.
@@ -132,7 +132,7 @@ impl Comparison {
             .iter()
             .map(|line| {
                 let plain = line.plain.and_then(|n| self.lines.get(n));
-                Way::BOTH.iter().filter_map(|way| figures(line, plain, *way, files)).collect()
+                Direction::BOTH.iter().filter_map(|way| figures(line, plain, *way, files)).collect()
             })
             .collect();
         for (line, ways) in self.lines.iter_mut().zip(derived) {
@@ -160,12 +160,12 @@ impl Comparison {
 
 impl Line {
     /// The figures of one way.
-    pub fn figures(&self, way: Way) -> Option<&Figures> {
+    pub fn figures(&self, way: Direction) -> Option<&Figures> {
         self.ways.iter().find(|f| f.way == way)
     }
 
     /// Throughput ÷ that of another line in the same round.
-    pub fn to_other(&self, other: &Self, way: Way) -> Option<Middle> {
+    pub fn to_other(&self, other: &Self, way: Direction) -> Option<Middle> {
         let ratio = |mine: &Sample| {
             let theirs = other.of(way).find(|s| s.round == mine.round)?;
             Some(rate(mine) / rate(theirs))
@@ -173,7 +173,7 @@ impl Line {
         Middle::of(&self.of(way).filter_map(ratio).collect::<Vec<f64>>())
     }
 
-    fn of(&self, way: Way) -> impl Iterator<Item = &Sample> {
+    fn of(&self, way: Direction) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(move |s| s.way == way)
     }
 }
@@ -182,7 +182,7 @@ fn rate(sample: &Sample) -> f64 {
     sample.bytes as f64 / sample.seconds.max(1e-9)
 }
 
-fn figures(line: &Line, plain: Option<&Line>, way: Way, files: f64) -> Option<Figures> {
+fn figures(line: &Line, plain: Option<&Line>, way: Direction, files: f64) -> Option<Figures> {
     let rates: Vec<f64> = line.of(way).map(rate).collect();
     let per_gb = |seconds: f64, sample: &Sample| seconds / (sample.bytes.max(1) as f64 / 1e9);
     let client: Vec<f64> = line.of(way).map(|s| per_gb(s.client_cpu_s, s)).collect();

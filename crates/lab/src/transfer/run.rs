@@ -4,7 +4,7 @@
 //! content lies ready in memory where it fits, so that the client's CPU is the protocol's.
 
 use super::plan::Plan;
-use super::record::{Comparison, Line, Sample, VERSION, Way};
+use super::record::{Comparison, Direction, Line, Sample, VERSION};
 use crate::agent::clock::mono_ns;
 use crate::agent::with_sources;
 use crate::client::service::at::ServiceAt;
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 
 /// How a comparison is run.
-pub struct Wanted<'a> {
+pub struct ComparisonRequest<'a> {
     /// What is compared.
     pub plan: &'a Plan,
     /// Over what.
@@ -117,7 +117,7 @@ impl Files {
 }
 
 /// Runs a comparison. Whatever goes wrong is in the result: `failed`, `degraded`.
-pub fn run(wanted: &Wanted<'_>, progress: Progress<'_>) -> Comparison {
+pub fn run(wanted: &ComparisonRequest<'_>, progress: Progress<'_>) -> Comparison {
     let files = Files::new(wanted.plan);
     let (mut result, mut servers, first) = begin(wanted);
     for (line, at) in result.lines.iter_mut().zip(wanted.targets) {
@@ -129,7 +129,7 @@ pub fn run(wanted: &Wanted<'_>, progress: Progress<'_>) -> Comparison {
         for number in order(wanted.targets.len(), wanted.plan.seed, round) {
             let line = result.lines.get_mut(number).zip(servers.get_mut(number));
             let Some(((line, server), at)) = line.zip(wanted.targets.get(number)) else { continue };
-            for way in Way::BOTH {
+            for way in Direction::BOTH {
                 if line.failed.is_none()
                     && let Err(error) = turn(line, server, at, wanted.plan, &files, (round, way))
                 {
@@ -161,7 +161,7 @@ fn turn(
     at: &ServiceAt,
     plan: &Plan,
     files: &Files,
-    (round, way): (u32, Way),
+    (round, way): (u32, Direction),
 ) -> Result<(), ClientError> {
     let (sample, cipher) = transfer(at, plan, files, (round, way), server)?;
     line.samples.push(sample);
@@ -170,7 +170,7 @@ fn turn(
 }
 
 /// The comparison before its first round, the servers' processes, and the first round.
-fn begin(wanted: &Wanted<'_>) -> (Comparison, Vec<Option<Family>>, u32) {
+fn begin(wanted: &ComparisonRequest<'_>) -> (Comparison, Vec<Option<Family>>, u32) {
     let now = base::clock::wall_ns() as f64 / 1e9;
     let mut result = Comparison {
         kind: "comparison".into(),
@@ -242,7 +242,7 @@ fn take_over(result: &mut Comparison, earlier: &Comparison) -> u32 {
         result.degraded.push("the earlier result is of another comparison: starting over".into());
         return 0;
     }
-    let whole = |line: &Line| line.samples.iter().filter(|s| s.way == Way::Download).count();
+    let whole = |line: &Line| line.samples.iter().filter(|s| s.way == Direction::Download).count();
     let next = earlier.lines.iter().map(whole).min().unwrap_or(0) as u32;
     for (line, old) in result.lines.iter_mut().zip(&earlier.lines) {
         line.samples = old.samples.iter().filter(|s| s.round < next).copied().collect();
@@ -320,17 +320,17 @@ fn transfer(
     at: &ServiceAt,
     plan: &Plan,
     files: &Files,
-    (round, way): (u32, Way),
+    (round, way): (u32, Direction),
     server: &mut Option<Family>,
 ) -> Result<(Sample, Option<String>), ClientError> {
     let (streams, root) = (plan.streams, Root::default());
     // All threads are signed in; go.
     let (ready, go) = (Barrier::new(streams as usize + 1), Barrier::new(streams as usize + 1));
     let failed = AtomicBool::new(false);
-    let told: Mutex<Vec<Result<Done, ClientError>>> = Mutex::default();
+    let results: Mutex<Vec<Result<Done, ClientError>>> = Mutex::default();
     let (begin_ns, before) = std::thread::scope(|scope| {
         for stream in 0..streams {
-            let (ready, go, failed, told) = (&ready, &go, &failed, &told);
+            let (ready, go, failed, results) = (&ready, &go, &failed, &results);
             scope.spawn(move || {
                 let begun = mono_ns();
                 let opened = service::open(at, None);
@@ -344,7 +344,7 @@ fn transfer(
                     Err(error) => Err(error),
                 };
                 let done = done.map(|done| Done { sign_in_ns, ..done });
-                told.lock().unwrap_or_else(PoisonError::into_inner).push(done);
+                results.lock().unwrap_or_else(PoisonError::into_inner).push(done);
             });
         }
         ready.wait();
@@ -354,8 +354,8 @@ fn transfer(
         (begin_ns, before)
     });
     let after = server.as_mut().and_then(|family| family.sample(&root));
-    let told = told.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let done = told.into_iter().collect::<Result<Vec<Done>, ClientError>>()?;
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let done = results.into_iter().collect::<Result<Vec<Done>, ClientError>>()?;
     let end_ns = done.iter().map(|d| d.end_ns).max().unwrap_or(begin_ns);
     let sign_in_ns = done.iter().map(|d| d.sign_in_ns).max().unwrap_or(0);
     let sample = Sample {
@@ -375,7 +375,7 @@ fn one_stream(
     mut session: Box<dyn Session>,
     at: &ServiceAt,
     files: &Files,
-    way: Way,
+    way: Direction,
     (stream, streams): (u32, u32),
 ) -> Result<Done, ClientError> {
     let mut buffer = vec![0; LAB_STREAM_BUFFER];
@@ -383,8 +383,8 @@ fn one_stream(
     for file in (stream..files.set.files).step_by(streams as usize) {
         let path = format!("{dir}/{}", files.set.file_name(file));
         match way {
-            Way::Upload => files.upload(&mut *session, &path, file, &mut buffer)?,
-            Way::Download => files.download(&mut *session, &path, file, &mut buffer)?,
+            Direction::Upload => files.upload(&mut *session, &path, file, &mut buffer)?,
+            Direction::Download => files.download(&mut *session, &path, file, &mut buffer)?,
         }
     }
     let (end_ns, cpu_ns) = (mono_ns(), thread_cpu_ns().saturating_sub(cpu));

@@ -2,8 +2,8 @@
 //! is taken over, what degrades it.
 
 use super::plan::{BUILT_IN, Plan};
-use super::record::{Comparison, Sample, Way};
-use super::run::{Wanted, run};
+use super::record::{Comparison, Direction, Sample};
+use super::run::{ComparisonRequest, run};
 use super::stats::{COVERAGE, Middle, coverage};
 use crate::client::service::at::ServiceAt;
 use crate::client::service::tests::{Store, service, targets};
@@ -17,7 +17,7 @@ fn plan(settings: &[&str]) -> Plan {
 fn compare(plan: &Plan, targets: &[ServiceAt], earlier: Option<Comparison>) -> Comparison {
     let own = std::process::id();
     let command = vec!["plimsoll".to_owned()];
-    run(&Wanted { plan, targets, server_pids: &[own], command, earlier }, &mut |_, _| {})
+    run(&ComparisonRequest { plan, targets, server_pids: &[own], command, earlier }, &mut |_, _| {})
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn every_protocol_moves_the_same_files_each_round() {
     assert_eq!((result.failed.clone(), result.degraded.clone()), (None, vec![]));
     assert_eq!(result.lines.len(), 7);
     for line in &result.lines {
-        for way in Way::BOTH {
+        for way in Direction::BOTH {
             let of = |s: &&Sample| s.way == way;
             let rounds: Vec<u32> = line.samples.iter().filter(of).map(|s| s.round).collect();
             assert_eq!(rounds, [0, 1, 2, 3, 4, 5], "{}", line.target);
@@ -73,7 +73,7 @@ fn damage_and_a_target_that_is_not_there_degrade() {
 }
 
 #[test]
-fn a_comparison_that_was_broken_off_goes_on() {
+fn a_comparison_that_was_interrupted_continues() {
     let store = Store::new();
     let all = &targets(&store)[..2];
     let dir = std::env::temp_dir().join(format!("plimsoll-compare-{}", std::process::id()));
@@ -124,7 +124,7 @@ fn intervals_are_those_of_order_statistics() {
 }
 
 #[test]
-fn plans_that_make_no_sense_are_refused() {
+fn invalid_plans_are_refused() {
     let parse = |setting: &str| Plan::parse("x", BUILT_IN[0].1, &[setting.to_owned()]);
     for setting in ["files=0", "streams=0", "streams=2", "rounds=0", "rounds=5000", "block=4k"] {
         assert!(parse(setting).is_err(), "{setting}");
@@ -140,8 +140,13 @@ fn servers_are_found_by_their_addresses() {
     let store = Store::new();
     let all = targets(&store);
     let plan = plan(&["files=1", "file_size=1000", "streams=1", "rounds=1"]);
-    let wanted =
-        Wanted { plan: &plan, targets: &all, server_pids: &[], command: vec![], earlier: None };
+    let wanted = ComparisonRequest {
+        plan: &plan,
+        targets: &all,
+        server_pids: &[],
+        command: vec![],
+        earlier: None,
+    };
     let result = run(&wanted, &mut |_, _| {});
     for line in &result.lines {
         let own = Some(std::process::id());

@@ -1,6 +1,6 @@
 //! A comparison as text for a terminal.
 
-use super::record::{Comparison, Line, Way};
+use super::record::{Comparison, Direction, Line};
 use super::stats::Middle;
 use base::units::bytes;
 
@@ -17,7 +17,7 @@ impl Comparison {
             many(plan.streams.into(), "connection"),
             plan.rounds,
         );
-        for way in Way::BOTH {
+        for way in Direction::BOTH {
             out += &self.table(way);
         }
         out.push('\n');
@@ -37,7 +37,7 @@ impl Comparison {
         out
     }
 
-    fn table(&self, way: Way) -> String {
+    fn table(&self, way: Direction) -> String {
         let mut out = format!(
             "\n{:<18} {:>14}  {:>27}  {:>11}  {:>12}  {:>12}\n",
             way.name(),

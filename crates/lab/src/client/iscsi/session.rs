@@ -37,14 +37,14 @@ struct Running {
 
 /// A command that runs alone.
 #[derive(Debug, Default)]
-struct Alone {
+struct SingleCommand {
     out: Vec<u8>,
     data: Vec<u8>,
     ended: Option<u32>,
 }
 
 /// Data that the target has asked for, as far as it was sent.
-struct Asked {
+struct Solicited {
     ask: R2t,
     sent: u32,
     number: u32,
@@ -54,7 +54,7 @@ struct Asked {
 enum Event {
     Data { tag: u32, status: Option<u32>, sn: TargetSn },
     Ended { tag: u32, status: u32, sn: TargetSn },
-    Asked(R2t),
+    R2t(R2t),
     Ping { ttt: u32, lun: u64, sn: TargetSn },
     LoggedOut,
 }
@@ -75,8 +75,8 @@ pub struct Session {
     pub answered: u64,
     running: Vec<Option<Running>>,
     pending: VecDeque<(u32, Op)>,
-    asked: VecDeque<Asked>,
-    alone: Alone,
+    asked: VecDeque<Solicited>,
+    alone: SingleCommand,
     ready: Vec<Completion>,
     content: Vec<u8>,
 }
@@ -104,7 +104,7 @@ impl Session {
             running: Vec::new(),
             pending: VecDeque::new(),
             asked: VecDeque::new(),
-            alone: Alone::default(),
+            alone: SingleCommand::default(),
             ready: Vec::new(),
             content: Vec::new(),
         }
@@ -205,8 +205,8 @@ impl Session {
     }
 
     /// One Data-Out of what was asked for; the rest is asked for still.
-    fn put_data(&mut self, mut asked: Asked) {
-        let Asked { ask, sent, number } = asked;
+    fn put_data(&mut self, mut asked: Solicited) {
+        let Solicited { ask, sent, number } = asked;
         let count = (ask.length - sent).min(self.parameters.max_send_data);
         let offset = ask.offset + sent;
         let mut content = std::mem::take(&mut self.content);
@@ -297,8 +297,8 @@ impl Session {
 
     fn apply(&mut self, event: Event) -> Result<(), ClientError> {
         match event {
-            Event::Asked(ask) => {
-                self.asked.push_back(Asked { ask, sent: 0, number: 0 });
+            Event::R2t(ask) => {
+                self.asked.push_back(Solicited { ask, sent: 0, number: 0 });
             }
             Event::Data { tag, status, sn } => {
                 self.number(sn, status.is_some());
@@ -369,7 +369,7 @@ impl Session {
     /// # Errors
     /// As [`Session::push`], and when no answer comes.
     pub fn exchange(&mut self, cdb: &Cdb, out: &[u8], read: u32) -> Result<Answer, ClientError> {
-        self.alone = Alone { out: out.to_vec(), ..Alone::default() };
+        self.alone = SingleCommand { out: out.to_vec(), ..SingleCommand::default() };
         let now = self.unsolicited(out.len() as u32) as usize;
         let write = (out.get(..now).unwrap_or_default(), out.len() as u32);
         self.put_command(ALONE, cdb, write, read);
@@ -425,7 +425,7 @@ fn take(
     checker: &Checker,
     running: &mut [Option<Running>],
     layout: &Layout,
-    alone: &mut Alone,
+    alone: &mut SingleCommand,
 ) -> Result<Event, ClientError> {
     match response {
         Response::DataIn(pdu) => {
@@ -449,7 +449,7 @@ fn take(
             };
             Ok(Event::Ended { tag: pdu.itt, status, sn: pdu.sn })
         }
-        Response::R2t(ask) => Ok(Event::Asked(ask)),
+        Response::R2t(ask) => Ok(Event::R2t(ask)),
         Response::NopIn(pdu) => Ok(Event::Ping { ttt: pdu.ttt, lun: pdu.lun, sn: pdu.sn }),
         Response::Logout(_) | Response::Async(_) => Ok(Event::LoggedOut),
         other => Err(ClientError::Protocol(format!("not asked for: {other:?}"))),

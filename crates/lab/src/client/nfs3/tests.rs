@@ -238,7 +238,7 @@ fn wrong_content_and_short_reads_are_seen() {
 }
 
 #[test]
-fn a_changed_verifier_is_told_at_commit() {
+fn a_changed_verifier_is_reported_at_commit() {
     let mood = Arc::new(Mood::default());
     let mut client = open(&mood);
     client.prepare(&SET).unwrap();
@@ -276,7 +276,7 @@ fn a_server_that_leaves_is_an_error() {
 }
 
 #[test]
-fn a_port_without_mount_is_told_with_what_to_write() {
+fn a_port_without_mount_is_reported_with_the_form_to_use() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {

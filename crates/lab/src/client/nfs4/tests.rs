@@ -388,7 +388,7 @@ fn fewer_slots_than_asked_for_mean_fewer_calls_at_once() {
 }
 
 #[test]
-fn delays_while_preparing_are_waited_out_and_told_under_load() {
+fn delays_while_preparing_are_waited_out_and_reported_under_load() {
     let world = Shared::default();
     look(&world).delays = 2;
     let mut client = open(&world, 4);
@@ -421,7 +421,7 @@ fn wrong_content_and_short_reads_are_seen() {
 }
 
 #[test]
-fn a_changed_verifier_is_told_at_commit() {
+fn a_changed_verifier_is_reported_at_commit() {
     let world = Shared::default();
     let mut client = open(&world, 4);
     client.prepare(&SET).unwrap();

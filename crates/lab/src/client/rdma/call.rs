@@ -1,7 +1,7 @@
 //! Operations become messages: data goes with them when it is little, else it stays in memory that
 //! the server reads; for data of a READ there is memory that it writes to.
 
-use super::memory::LentMemory;
+use super::memory::PooledMemory;
 use super::{PIECE, RdmaConnection, failed};
 use crate::client::pipe::Dialect;
 use crate::client::{ClientError, Op, content_key};
@@ -19,7 +19,7 @@ const REPLY: u32 = 64 << 10;
 pub(super) struct SingleCall {
     pub(super) xid: u32,
     /// Where a long reply goes.
-    pub(super) lent: LentMemory,
+    pub(super) lent: PooledMemory,
     /// The reply, once it is there.
     pub(super) reply: Option<Vec<u8>>,
 }
@@ -105,7 +105,7 @@ impl<D: Dialect> RdmaConnection<D> {
     }
 
     /// Puts the content of a WRITE where the server reads it.
-    fn fill(&mut self, data: &ChunkData, lent: &mut LentMemory) -> Result<(), ClientError> {
+    fn fill(&mut self, data: &ChunkData, lent: &mut PooledMemory) -> Result<(), ClientError> {
         let (key, mut at) = (content_key(self.client, data.file), 0);
         while at < data.bytes as usize {
             let length = PIECE.min(data.bytes as usize - at);
@@ -137,7 +137,7 @@ impl<D: Dialect> RdmaConnection<D> {
 
     fn send(&mut self, xid: u32, chunks: Chunks, message: &[u8]) -> Result<(), ClientError> {
         let mut bytes = Vec::with_capacity(message.len() + HEAD);
-        let credits = self.credits.asked();
+        let credits = self.credits.requested();
         Header { xid, credits, body: Body::Message(chunks) }.encode(&mut Writer::new(&mut bytes));
         bytes.extend_from_slice(message);
         let (length, most) = (bytes.len(), self.inline.send);

@@ -19,7 +19,7 @@ impl Credits {
     }
 
     /// What is asked for with each call; each of them has a posted receive.
-    pub(super) fn asked(&self) -> u32 {
+    pub(super) fn requested(&self) -> u32 {
         self.slots.clamp(1, RDMA_CREDITS_MAX)
     }
 
@@ -42,7 +42,7 @@ impl Credits {
     #[must_use]
     pub(super) fn give(&mut self, granted: u32) -> bool {
         self.in_use = self.in_use.saturating_sub(1);
-        self.granted = granted.min(self.asked());
+        self.granted = granted.min(self.requested());
         granted > 0
     }
 

@@ -7,12 +7,12 @@ use wire::rpcrdma::Segment;
 const PAGE: usize = 4096;
 
 /// Memory in use by a call.
-pub(super) struct LentMemory {
+pub(super) struct PooledMemory {
     pub(super) memory: Box<dyn ExposedMemory>,
     access: Access,
 }
 
-impl LentMemory {
+impl PooledMemory {
     /// Its first bytes, as the server names them.
     pub(super) fn segment(&self, bytes: u32) -> Segment {
         let Self { memory, .. } = self;
@@ -23,7 +23,7 @@ impl LentMemory {
 /// Memory that no call uses.
 #[derive(Default)]
 pub(super) struct MemoryPool {
-    idle: Vec<LentMemory>,
+    idle: Vec<PooledMemory>,
 }
 
 impl MemoryPool {
@@ -36,8 +36,8 @@ impl MemoryPool {
         link: &mut dyn Connection,
         bytes: usize,
         access: Access,
-    ) -> Result<LentMemory, VerbsError> {
-        let fits = |one: &LentMemory| one.access == access && one.memory.length() >= bytes;
+    ) -> Result<PooledMemory, VerbsError> {
+        let fits = |one: &PooledMemory| one.access == access && one.memory.length() >= bytes;
         if let Some(at) = self.idle.iter().position(fits) {
             return Ok(self.idle.swap_remove(at));
         }
@@ -50,11 +50,11 @@ impl MemoryPool {
             }
             made => made,
         };
-        memory.map(|memory| LentMemory { memory, access })
+        memory.map(|memory| PooledMemory { memory, access })
     }
 
     /// A call needs it no more.
-    pub(super) fn give(&mut self, lent: LentMemory) {
+    pub(super) fn give(&mut self, lent: PooledMemory) {
         self.idle.push(lent);
     }
 }

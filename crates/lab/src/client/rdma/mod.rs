@@ -27,7 +27,7 @@ use base::clock::Deadline;
 use base::limits::{LAB_RDMA_REGISTERED_MAX, LAB_SILENCE_MAX, RDMA_INLINE};
 use call::SingleCall;
 use credits::Credits;
-use memory::{LentMemory, MemoryPool};
+use memory::{MemoryPool, PooledMemory};
 use std::collections::VecDeque;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub struct RdmaConnection<D> {
     inline: InlineLimits,
     memory: MemoryPool,
     /// What the server may use for a slot's call.
-    lent: Vec<Option<LentMemory>>,
+    lent: Vec<Option<PooledMemory>>,
     /// A call outside the slots.
     single: Option<SingleCall>,
     /// Free regions for messages.
@@ -103,7 +103,7 @@ impl<D: Dialect> RdmaConnection<D> {
         options: &Options,
     ) -> Result<Self, ClientError> {
         let credits = Credits::new(options.slots);
-        let (link, server) = connected(verbs, at, options, credits.asked())?;
+        let (link, server) = connected(verbs, at, options, credits.requested())?;
         let waiter = Waiter::new().map_err(ClientError::io("wait for a connection over RDMA"))?;
         let mut made = Self {
             link,
@@ -129,7 +129,7 @@ impl<D: Dialect> RdmaConnection<D> {
             piece: vec![0; PIECE],
             credits,
         };
-        for _ in 0..made.credits.asked() {
+        for _ in 0..made.credits.requested() {
             let region = made.region()?;
             made.receive(region)?;
         }

@@ -1,6 +1,6 @@
 //! Messages become completions: a reply is read with the data that the server has written.
 
-use super::memory::LentMemory;
+use super::memory::PooledMemory;
 use super::{PIECE, RdmaConnection};
 use crate::client::pipe::inbox::{answer, protocol};
 use crate::client::pipe::{Dialect, Outcome};
@@ -13,7 +13,7 @@ use wire::xdr::Reader;
 struct PlacedRead<'a> {
     slot: u32,
     op: Op,
-    lent: &'a LentMemory,
+    lent: &'a PooledMemory,
     /// Bytes that the server says it has written.
     written: u64,
 }

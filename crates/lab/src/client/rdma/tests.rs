@@ -126,7 +126,7 @@ fn message(xid: u32, results: &dyn Encode) -> Vec<u8> {
 }
 
 #[test]
-fn never_more_calls_than_granted_are_under_way() {
+fn never_more_calls_than_granted_are_in_flight() {
     const SLOTS: u32 = 20;
     // A call for which no receive is posted ends the connection.
     let (mut client, peer) = connected(SLOTS, 1, |peer| {
@@ -220,7 +220,7 @@ fn data_of_a_read_is_checked_where_the_server_wrote_it() {
 }
 
 #[test]
-fn a_peer_that_breaks_the_protocol_is_told_of() {
+fn a_peer_that_breaks_the_protocol_is_reported() {
     let good = |xid, chunks| (Body::Message(chunks), read_head(xid, LENGTH));
     let said = |outcome: Result<Result<u32, Fault>, ClientError>| {
         base::failure::chain(&outcome.expect_err("it is wrong"))

@@ -451,9 +451,9 @@ impl Session for HttpSession {
         let sent = self.stream()?.write_all(bytes);
         if let Err(error) = sent {
             // A server that refuses an upload sends the reason before it closes.
-            let told = self.receive(false).map(|head| refused("write a file", &head));
+            let refusal = self.receive(false).map(|head| refused("write a file", &head));
             self.stream = None;
-            return Err(told.unwrap_or_else(|_| Failure::io("write a file")(error)));
+            return Err(refusal.unwrap_or_else(|_| Failure::io("write a file")(error)));
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ fn mount_is_asked_over_tcp_at_the_port_that_belongs_to_that_of_rdma() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_reported() {
     for (url, why) in [
         ("nfs3", "no scheme"),
         ("path:dir", "absolute"),

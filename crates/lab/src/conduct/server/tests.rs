@@ -19,7 +19,7 @@ fn a_server_is_asked_through_its_socket() {
         };
         (0..7).map(answer).collect::<Vec<_>>()
     });
-    let mut api = AskedServer::connect(ServerApi::Local(path.clone()), "iscsi").unwrap();
+    let mut api = QueriedServer::connect(ServerApi::Local(path.clone()), "iscsi").unwrap();
     let found = api.statistics(10.0, 12.0);
     let asked = server.join().unwrap();
     assert!(asked[0].starts_with("GET /api/v1/status HTTP/1.1\r\n"));

@@ -192,8 +192,8 @@ impl Ends {
 
     fn to(&mut self, end: usize, message: &ToAgent) -> Result<(), AgentsError> {
         match end {
-            0 => self.near.tell(0, message),
-            end => self.far.tell(end as u32 - 1, message),
+            0 => self.near.send_to(0, message),
+            end => self.far.send_to(end as u32 - 1, message),
         }
     }
 

@@ -16,8 +16,8 @@ pub(super) fn sections(result: &AbResult) -> Vec<Section> {
     let degraded = result.degraded.iter().map(|what| format!("degraded: {what}"));
     let failed = result.failed.iter().map(|why| format!("failed: {why}"));
     let verdict = Section::new("verdict", "Verdict by row")
-        .says([format!("A: {a}"), format!("B: {b}"), rule])
-        .says(failed.chain(degraded))
+        .with_sentences([format!("A: {a}"), format!("B: {b}"), rule])
+        .with_sentences(failed.chain(degraded))
         .table(
             ["row", "verdict", "rounds", "repeated", "B ÷ A", "95 % interval", "p", "p corrected"],
             result.outcome.rows.iter().map(outcome).collect(),
@@ -30,7 +30,8 @@ pub(super) fn sections(result: &AbResult) -> Vec<Section> {
         ["round", "A", "B", "B ÷ A", "other processes"],
         result.rows.iter().flat_map(round).collect(),
     );
-    let command = Section::new("command", "Command").says([result.provenance.command.join(" ")]);
+    let command =
+        Section::new("command", "Command").with_sentences([result.provenance.command.join(" ")]);
     vec![verdict, rounds, command]
 }
 

@@ -17,6 +17,6 @@ pub fn archive(dir: &Path) -> Option<Section> {
         true => format!("`plimsoll lab repeat {}` repeats it with the same seeds", dir.display()),
         false => format!("not repeated as it is: {}", changed.join(", ")),
     };
-    let section = Section::new("archive", "Archive").says([repeat]);
+    let section = Section::new("archive", "Archive").with_sentences([repeat]);
     Some(section.table(["file", "SHA-256", "state"], lines.collect()))
 }

@@ -17,8 +17,8 @@ pub(super) fn sections(result: &IozoneResult) -> Vec<Section> {
     };
     let degraded = result.degraded.iter().map(|what| format!("degraded: {what}"));
     let blocks = Section::new("blocks", "Blocks")
-        .says([files, wall.to_owned()])
-        .says(degraded)
+        .with_sentences([files, wall.to_owned()])
+        .with_sentences(degraded)
         .of(&blocks(result));
     let child = |block: &BlockResult| -> Vec<[String; 6]> {
         let each = block.children.iter().enumerate();
@@ -39,12 +39,13 @@ pub(super) fn sections(result: &IozoneResult) -> Vec<Section> {
         result.blocks.iter().flat_map(child).collect(),
     );
     let server = Section::new("limits", "Limits")
-        .says(result.server.unseen.iter().map(|why| format!("server not seen: {why}")))
+        .with_sentences(result.server.unseen.iter().map(|why| format!("server not seen: {why}")))
         .table(
             ["test", "limit", "confidence", "why", "server CPU", "disk read", "disk written"],
             result.blocks.iter().filter(|block| block.same_as.is_none()).map(limit).collect(),
         );
-    let command = Section::new("command", "Command").says([result.provenance.command.join(" ")]);
+    let command =
+        Section::new("command", "Command").with_sentences([result.provenance.command.join(" ")]);
     vec![blocks, children, server, command]
 }
 

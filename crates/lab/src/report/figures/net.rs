@@ -21,7 +21,7 @@ pub(super) fn sections(result: &NetResult) -> Vec<Section> {
         tcp(result),
         interfaces(result),
         segments(result),
-        Section::new("command", "Command").says([result.provenance.command.join(" ")]),
+        Section::new("command", "Command").with_sentences([result.provenance.command.join(" ")]),
     ]
 }
 
@@ -38,7 +38,7 @@ fn verdict(result: &NetResult) -> Section {
     });
     let notes = result.notes.iter().cloned();
     Section::new("verdict", "Result")
-        .says(rate.into_iter().chain(failed).chain(degraded).chain(notes))
+        .with_sentences(rate.into_iter().chain(failed).chain(degraded).chain(notes))
 }
 
 fn transactions(result: &NetResult) -> Section {
@@ -140,7 +140,7 @@ fn evenness(result: &NetResult) -> Section {
     });
     let rows = main.by_host.iter().map(|host| [host.host.clone(), bytes(host.bytes as f64)]);
     Section::new("evenness", "Evenness")
-        .says(hosts.chain(connections))
+        .with_sentences(hosts.chain(connections))
         .table(["host", "payload"], rows.collect())
 }
 
@@ -210,7 +210,8 @@ fn interfaces(result: &NetResult) -> Section {
 
 /// By what handed them to the adapter, and all together.
 fn segments(result: &NetResult) -> Section {
-    let section = Section::new("segments", "Segments that left TCP").says(result.published.clone());
+    let section =
+        Section::new("segments", "Segments that left TCP").with_sentences(result.published.clone());
     let Some(seen) = result.main().and_then(|main| main.segments.as_ref()) else { return section };
     let count =
         |c: &ContextCount| Count { segments: c.segments, bytes: c.bytes, squares: c.squares };
@@ -229,7 +230,10 @@ fn segments(result: &NetResult) -> Section {
     let each = seen.contexts.iter().map(|c| (c.context.as_str(), count(c)));
     let whole = (all.segments > 0).then_some(("all", all));
     section
-        .says([format!("{}; all of TCP in the near end's network namespace", seen.source)])
+        .with_sentences([format!(
+            "{}; all of TCP in the near end's network namespace",
+            seen.source
+        )])
         .table(
             ["context", "segments", "share", "data", "mean", "mean by bytes"],
             each.chain(whole).map(line).collect(),

@@ -8,7 +8,7 @@ use base::units::{bytes, time_ns};
 
 /// All of them.
 pub(super) fn sections(result: &ProgramResult) -> Vec<Section> {
-    let whole = Section::new("program", "Program").says(result.sentences());
+    let whole = Section::new("program", "Program").with_sentences(result.sentences());
     let acts = Section::new("acts", "Acts").of(&acts(result));
     let sets = Section::new("sets", "File sets").table(
         ["set", "files", "exist", "mean size", "width", "depth", "directories", "shared"],
@@ -33,11 +33,12 @@ pub(super) fn sections(result: &ProgramResult) -> Vec<Section> {
         [(*name).clone(), count(result.protocol_calls.get(*name)), count(around)]
     };
     let calls = Section::new("calls", "Calls")
-        .says((!names.is_empty()).then_some(of))
+        .with_sentences((!names.is_empty()).then_some(of))
         .table(["call", "during the run", "before and after"], names.iter().map(call).collect());
     let server = Section::new("server", "Server during the run")
         .table(["", "figure"], result.watched.observe.iter().flat_map(observed::lines).collect());
-    let command = Section::new("command", "Command").says([result.provenance.command.join(" ")]);
+    let command =
+        Section::new("command", "Command").with_sentences([result.provenance.command.join(" ")]);
     vec![whole, acts, agents, sets, calls, server, command]
 }
 

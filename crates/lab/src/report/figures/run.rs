@@ -34,7 +34,7 @@ fn result(run: &RunResult) -> Section {
         let excluded = limit.ruled_out.iter().map(|what| format!("not {what}"));
         limit.why.iter().chain(&limit.marks).cloned().chain(excluded)
     });
-    let section = section.says(reasons).says(report::notes(run));
+    let section = section.with_sentences(reasons).with_sentences(report::notes(run));
     if cell.value.is_none() {
         return section;
     }
@@ -88,7 +88,7 @@ fn demands(run: &RunResult) -> Section {
             users.collect::<Vec<_>>().join(", "),
         ]
     };
-    section.says(sentences(demands)).table(
+    section.with_sentences(sentences(demands)).table(
         [
             "resource",
             "for an operation",
@@ -132,7 +132,7 @@ fn clients(run: &RunResult) -> Section {
             client.interface.clone().unwrap_or_else(|| NONE.to_owned()),
         ]
     };
-    section.says(step.evenness.iter().flat_map(even)).table(
+    section.with_sentences(step.evenness.iter().flat_map(even)).table(
         ["client", "operations", "bytes", "errors", "connects from", "interface"],
         step.by_client.iter().map(line).collect(),
     )
@@ -175,7 +175,7 @@ fn proof(run: &RunResult) -> Section {
         ]
     };
     let not_run = not_run.iter().map(|why| format!("not proved by {why}"));
-    section.says(not_run).table(
+    section.with_sentences(not_run).table(
         ["changed", "times the operations", "95 % interval", "supports", "refutes"],
         findings.iter().map(line).collect(),
     )
@@ -198,7 +198,7 @@ fn open(run: &RunResult) -> Section {
     let steps: Vec<_> =
         run.steps.iter().filter_map(|step| Some((step, step.open.as_ref()?))).collect();
     let doubts = steps.iter().flat_map(|(_, open)| open.condemned.iter().chain(&open.reservation));
-    Section::new("open", "Open loop").says(doubts.cloned()).table(
+    Section::new("open", "Open loop").with_sentences(doubts.cloned()).table(
         [
             "arrivals",
             "offered",
@@ -227,7 +227,7 @@ fn shape(run: &RunResult) -> Section {
     };
     let bound = run.shape.bound.iter().map(|bound| bound.sentence.clone());
     let drift = run.shape.drift.iter().map(|drift| drift.sentence.clone());
-    Section::new("shape", "Shape of the load").says(bound.chain(drift)).table(
+    Section::new("shape", "Shape of the load").with_sentences(bound.chain(drift)).table(
         ["share of the maximum", "rate", "completed", "p50", "p99", "skipped", "generator late"],
         run.shape.curve.iter().map(point).collect(),
     )
@@ -240,7 +240,7 @@ fn over_runs(run: &RunResult) -> Section {
     let text = |figure| figure_text(run.job.workload.is_stream(), figure);
     let each = over.figures.iter().enumerate();
     let rows = each.map(|(n, figure)| [format!("run {}", n + 1), text(*figure)]).collect();
-    section.says([over.sentence(text)]).table(["run", "figure"], rows)
+    section.with_sentences([over.sentence(text)]).table(["run", "figure"], rows)
 }
 
 /// What repeats it: the command, and the hash of the operations that clients were given.
@@ -250,5 +250,5 @@ fn repeat(run: &RunResult) -> Section {
         format!("operations that the clients were given: hash {}", String::from(*mark))
     });
     let command = (!run.command.is_empty()).then(|| run.command.join(" "));
-    Section::new("command", "Command").says(command.into_iter().chain(hash))
+    Section::new("command", "Command").with_sentences(command.into_iter().chain(hash))
 }

@@ -7,10 +7,11 @@ use crate::limits::summary::{Cell, Column, Row, Summary};
 /// All of them.
 pub(super) fn sections(summary: &Summary) -> Vec<Section> {
     let values = Section::new("values", "Values by row and column")
-        .says([NOTE.trim().to_owned()])
+        .with_sentences([NOTE.trim().to_owned()])
         .of(&summary.matrix());
     // After the values: on a busy machine there are many.
-    let reservations = Section::new("reservations", "Reservations").says(summary.reservations());
+    let reservations =
+        Section::new("reservations", "Reservations").with_sentences(summary.reservations());
     let cells = Section::new("cells", "Cells").of(&summary.table());
     let reason = |(row, column, cell): (&Row, &Column, &Cell)| {
         let place = format!("{}, {}", row.title, column.name);
@@ -37,6 +38,6 @@ pub(super) fn sections(summary: &Summary) -> Vec<Section> {
         ["column", "target", "server seen by", "processor", "cores", "kernel", "not measured"],
         summary.columns.iter().map(column).collect(),
     );
-    let command = Section::new("command", "Command").says([summary.command.join(" ")]);
+    let command = Section::new("command", "Command").with_sentences([summary.command.join(" ")]);
     vec![values, columns, reservations, cells, reasons, command]
 }

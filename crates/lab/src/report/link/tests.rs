@@ -15,7 +15,7 @@ fn known(listen: &str, target: &str) -> Option<String> {
 }
 
 #[test]
-fn the_server_says_where_its_interface_is() {
+fn the_server_reports_where_its_interface_is() {
     let url = |listen, target| known(listen, target).unwrap_or_default();
     assert_eq!(url("10.0.0.2:215", "nfs3://nas/x"), "https://10.0.0.2:215");
     assert_eq!(url("0.0.0.0:10215", "nfs3://nas.lab:2049/x"), "https://nas.lab:10215");

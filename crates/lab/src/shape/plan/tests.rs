@@ -60,7 +60,7 @@ fn a_ramp_adds_a_thread_a_second_and_a_client_a_minute() {
 }
 
 #[test]
-fn a_ramp_goes_on_where_throughput_levels() {
+fn a_ramp_continues_where_throughput_levels() {
     let job = Job::load("syncwrite-4k-ramp", &[]).expect("a job");
     let mut plan = Plan::new(&job, 8);
     assert_eq!(run(&mut plan, 20_000.0).len(), 80);

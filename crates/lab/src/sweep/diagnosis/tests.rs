@@ -9,7 +9,7 @@ fn a_connection_is_found_by_the_port_of_its_other_end() {
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (far, _) = listener.accept().unwrap();
     let port = near.local_addr().unwrap().port();
-    let seen = Diagnosis::open(&NetworkNamespace::Here).unwrap();
+    let seen = Diagnosis::open(&NetworkNamespace::Local).unwrap();
     let Some(info) = seen.of(port) else {
         println!("SKIP tcp-diagnosis: the kernel does not answer");
         return;

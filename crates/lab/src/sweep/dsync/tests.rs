@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn told(reports: &[(f64, u64)]) -> String {
+fn report_lines(reports: &[(f64, u64)]) -> String {
     let line = |(seconds, bytes): &(f64, u64)| {
         let event = if *bytes == 1 { "streams" } else { "progress" };
         serde_json::json!({"event": event, "seconds": seconds, "bytes_received": bytes}).to_string()
@@ -14,7 +14,8 @@ fn told(reports: &[(f64, u64)]) -> String {
 #[test]
 fn it_counts_from_warm_on_for_the_whole_time() {
     // Nothing has come yet; another event; the first bytes; then 1000 a second.
-    let text = told(&[(0.5, 0), (1.0, 1), (2.0, 500), (2.4, 900), (2.6, 1100), (3.1, 1600)]);
+    let text =
+        report_lines(&[(0.5, 0), (1.0, 1), (2.0, 500), (2.4, 900), (2.6, 1100), (3.1, 1600)]);
     let (begin, end) = follow(text.as_bytes(), (0.5, 0.5), || None).unwrap();
     assert_eq!((begin.seconds, begin.bytes), (2.6, 1100.0));
     assert_eq!((end.seconds, end.bytes), (3.1, 1600.0));
@@ -23,7 +24,7 @@ fn it_counts_from_warm_on_for_the_whole_time() {
 
 #[test]
 fn a_run_that_ends_early_has_no_figure() {
-    let text = told(&[(2.0, 500), (2.6, 1100), (2.9, 1300)]);
+    let text = report_lines(&[(2.0, 500), (2.6, 1100), (2.9, 1300)]);
     assert!(follow(text.as_bytes(), (0.5, 0.5), || None).is_none());
     assert!(follow("no JSON\n".as_bytes(), (0.5, 0.5), || None).is_none());
 }

@@ -22,7 +22,7 @@ fn stream(tcp: Tcp, bytes_s: f64) -> Limiter {
 }
 
 #[test]
-fn a_link_that_is_full_is_the_limit_whatever_else_is_said() {
+fn a_link_that_is_full_is_the_limit_before_all_others() {
     let tcp = Tcp { rwnd_limited_us: 4_000_000, retransmits: 100, ..busy() };
     assert_eq!(stream(tcp, LINK * 0.97), Limiter::Link);
     assert_eq!(judge(Carrier::StopAndWait, None, LINK, LINK), Limiter::Link);

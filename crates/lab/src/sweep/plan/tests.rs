@@ -96,7 +96,7 @@ fn blocks_of_nfs_are_waited_for_and_files_keep_a_window_full() {
 }
 
 #[test]
-fn a_protocol_has_no_more_under_way_than_it_lets_be() {
+fn a_protocol_has_no_more_in_flight_than_its_limit() {
     for carrier in [Carrier::NfsRead, Carrier::NfsWrite, Carrier::Sftp] {
         let of = |windows| Plan { carrier, windows, ..plan() }.check();
         let most = carrier.window_max().unwrap();
@@ -108,7 +108,7 @@ fn a_protocol_has_no_more_under_way_than_it_lets_be() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_a_sentence() {
+fn invalid_plans_are_refused_in_a_sentence() {
     let refused = |plan: Plan| plan.check().unwrap_err().to_string();
     assert!(refused(Plan { windows: vec![0], ..plan() }).contains("0 bytes"));
     assert!(refused(Plan { windows: vec![], ..plan() }).contains("not 0"));

@@ -39,7 +39,7 @@ pub(crate) fn made_up() -> Sweep {
 }
 
 #[test]
-fn figures_are_medians_beside_the_model() {
+fn figures_are_medians_next_to_the_model() {
     let sweep = made_up();
     let good = sweep.points[0].figures.unwrap();
     assert!((good.off_percent + 1.0).abs() < 0.01 && good.is_near(), "{good:?}");
@@ -51,7 +51,7 @@ fn figures_are_medians_beside_the_model() {
 }
 
 #[test]
-fn what_the_link_has_spoiled_is_told_and_has_no_figure() {
+fn points_that_the_link_has_spoiled_are_reported_without_a_figure() {
     let sweep = made_up();
     assert_eq!(sweep.points[2].figures, None);
     assert_eq!(sweep.degraded.len(), 2, "{:?}", sweep.degraded);
@@ -60,7 +60,7 @@ fn what_the_link_has_spoiled_is_told_and_has_no_figure() {
 }
 
 #[test]
-fn a_point_that_is_given_up_says_why() {
+fn a_point_that_is_abandoned_states_its_reason() {
     let mut sweep = made_up();
     sweep.points[0].failed = Some("no such congestion control".to_owned());
     sweep.derive();
@@ -99,7 +99,7 @@ fn the_text_has_every_point_with_what_limits_it() {
 }
 
 #[test]
-fn the_page_carries_the_sweep_and_asks_nobody_for_anything() {
+fn the_page_carries_the_sweep_and_loads_nothing_from_other_hosts() {
     let sweep = made_up();
     let page = crate::report::sweep_page(&sweep);
     assert!(!page.contains("{{") && !page.contains("/*PANELS*/"), "all is filled in");

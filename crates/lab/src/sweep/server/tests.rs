@@ -11,7 +11,7 @@ fn point(carrier: Carrier) -> (Plan, At) {
 }
 
 #[test]
-fn tcp_has_room_for_what_is_under_way() {
+fn tcp_buffers_hold_what_is_in_flight() {
     for carrier in [Carrier::NfsRead, Carrier::NfsWrite, Carrier::Ftp] {
         let (plan, at) = point(carrier);
         let settings = settings(&plan, &at);

@@ -12,7 +12,7 @@ struct Made {
     fails_at: Option<u64>,
 }
 
-impl Turn for Made {
+impl BlockTransfer for Made {
     fn block(&mut self) -> Result<(), SweepError> {
         self.blocks += 1;
         if self.fails_at.is_some_and(|at| self.blocks >= at) {

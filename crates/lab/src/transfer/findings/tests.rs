@@ -3,7 +3,7 @@
 use super::list;
 use crate::record::ServerInfo;
 use crate::transfer::plan::{BUILT_IN, Plan};
-use crate::transfer::record::{Comparison, Line, Sample, VERSION, Way};
+use crate::transfer::record::{Comparison, Direction, Line, Sample, VERSION};
 
 /// A line with transfers of a gigabyte in `seconds` each, uploads and downloads alike.
 fn line(protocol: &str, cipher: Option<&str>, plain: Option<usize>, seconds: &[f64]) -> Line {
@@ -25,7 +25,7 @@ fn line(protocol: &str, cipher: Option<&str>, plain: Option<usize>, seconds: &[f
         cipher: cipher.map(str::to_owned),
         identity: "pin".into(),
         server: ServerInfo::default(),
-        samples: Way::BOTH.into_iter().flat_map(rounds).collect(),
+        samples: Direction::BOTH.into_iter().flat_map(rounds).collect(),
         ways: Vec::new(),
         failed: None,
     }
@@ -87,7 +87,7 @@ fn the_fastest_is_named_and_what_protection_takes() {
 }
 
 #[test]
-fn what_intervals_do_not_tell_apart_is_not_told_apart() {
+fn what_intervals_do_not_distinguish_is_not_distinguished() {
     let lines = vec![
         line("HTTP", None, None, &[1.0, 1.1, 0.9, 1.0, 1.05, 0.95]),
         line("HTTPS", Some("TLS 1.3 X"), Some(0), &[1.05, 1.0, 0.95, 1.02, 1.0, 1.0]),
@@ -105,7 +105,7 @@ fn what_intervals_do_not_tell_apart_is_not_told_apart() {
 }
 
 #[test]
-fn few_rounds_and_few_lines_say_so() {
+fn few_rounds_and_few_lines_are_reported() {
     let lines = vec![
         line("FTP", None, None, &[1.0, 1.1]),
         line("FTPS", Some("TLS 1.2 X"), Some(0), &[0.5, 0.52]),

@@ -152,7 +152,7 @@ impl SftpSession {
         Str(LIMITS).encode(w);
         end_packet(w, begun, 0);
         self.channel.send(&bytes)?;
-        if let OwnedReply::Extended(body) = self.told(id)? {
+        if let OwnedReply::Extended(body) = self.reply(id)? {
             let r = &mut Reader::new(&body);
             let numbers = [r.u64("packet"), r.u64("read"), r.u64("write")];
             let piece = |n: &Result<u64, _>| match n {
@@ -201,7 +201,7 @@ impl SftpSession {
             let id = r.u32("id").map_err(wrong)?;
             let reply = Reply::decode(kind, r).map_err(wrong)?;
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let told = match reply.ok_or_else(|| wrong("a packet that is not a reply"))? {
+            let received = match reply.ok_or_else(|| wrong("a packet that is not a reply"))? {
                 Reply::Status(status) => OwnedReply::Status(status.code, text(status.message.0)),
                 Reply::Handle(handle) => OwnedReply::Handle(handle.0.to_vec()),
                 Reply::Data(data) => OwnedReply::Data(data.0.to_vec()),
@@ -211,21 +211,21 @@ impl SftpSession {
                 Reply::Attrs(attrs) => OwnedReply::Size(attrs.size),
                 Reply::Extended(body) => OwnedReply::Extended(body.to_vec()),
             };
-            Ok((id, told))
+            Ok((id, received))
         })
     }
 
     /// The reply to the only request that is in flight.
-    fn told(&mut self, id: u32) -> Result<OwnedReply, Failure> {
+    fn reply(&mut self, id: u32) -> Result<OwnedReply, Failure> {
         match self.next()? {
-            (of, told) if of == id => Ok(told),
+            (of, received) if of == id => Ok(received),
             _ => Err(wrong("a reply to nothing")),
         }
     }
 
     fn ask(&mut self, request: &Request<'_>) -> Result<OwnedReply, Failure> {
         let id = self.request(request)?;
-        self.told(id)
+        self.reply(id)
     }
 
     /// Asks for something that is answered by a status.
@@ -321,8 +321,8 @@ impl SftpSession {
 
     /// Keeps the next answer, which must be to this READ or to one in flight.
     fn keep_next(&mut self, file: &mut File, id: u32) -> Result<(), Failure> {
-        let (of, told) = self.next()?;
-        let data = match told {
+        let (of, received) = self.next()?;
+        let data = match received {
             OwnedReply::Data(data) => data,
             OwnedReply::Status(StatusCode::EOF, _) => Vec::new(),
             OwnedReply::Status(code, text) => return Err(answer("read a file", code, text)),
@@ -350,12 +350,12 @@ impl SftpSession {
     /// The answers to writes that are in flight, until no more than `most` are.
     fn settle(&mut self, file: &mut File, most: usize) -> Result<(), Failure> {
         while file.flight.len() > most {
-            let (of, told) = self.next()?;
+            let (of, received) = self.next()?;
             let Some(at) = file.flight.iter().position(|f| f.0 == of) else {
                 return Err(wrong("a reply to nothing"));
             };
             file.flight.remove(at);
-            match told {
+            match received {
                 OwnedReply::Status(StatusCode::OK, _) => {}
                 OwnedReply::Status(code, text) => return Err(answer("write a file", code, text)),
                 _ => return Err(wrong("a reply of the wrong kind")),

@@ -103,19 +103,19 @@ impl Channel {
     }
 
     fn sign_in(&mut self, at: &ServiceAt) -> Result<(), ClientError> {
-        self.say(&Message::ServiceRequest("ssh-userauth"))?;
+        self.send_message(&Message::ServiceRequest("ssh-userauth"))?;
         self.expect(|m| matches!(m, Message::ServiceAccept(_)).then_some(()))?;
         let (user, password) = (at.user.clone().unwrap_or_default(), at.secret.read()?);
         let request = |method| AuthRequest { user: &user, service: "ssh-connection", method };
         let by_password = Method::Password { password: password.as_bytes(), new: None };
-        self.say(&Message::UserauthRequest(request(by_password)))?;
+        self.send_message(&Message::UserauthRequest(request(by_password)))?;
         let Err(methods) = self.judged()? else { return Ok(()) };
         if !methods.split(',').any(|m| m == "keyboard-interactive") {
             return Err(not_let_in(&user, &methods));
         }
         // Servers behind PAM may ask a person only: the one question is for the password.
         let asking = Method::KeyboardInteractive { language: b"", submethods: b"" };
-        self.say(&Message::UserauthRequest(request(asking)))?;
+        self.send_message(&Message::UserauthRequest(request(asking)))?;
         loop {
             let asked = self.expect(|m| match m {
                 Message::Userauth60(body) => {
@@ -144,7 +144,7 @@ impl Channel {
     }
 
     fn start(&mut self) -> Result<(), ClientError> {
-        self.say(&Message::ChannelOpen {
+        self.send_message(&Message::ChannelOpen {
             kind: "session",
             sender: CHANNEL,
             window: SSH_WINDOW,
@@ -165,7 +165,7 @@ impl Channel {
         self.flow.opened(window, packet_max);
         let mut data = 4u32.to_be_bytes().to_vec();
         data.extend_from_slice(b"sftp");
-        self.say(&Message::ChannelRequest {
+        self.send_message(&Message::ChannelRequest {
             recipient: peer,
             kind: "subsystem",
             want_reply: true,
@@ -180,7 +180,7 @@ impl Channel {
         started.map_err(wrong)
     }
 
-    fn say(&mut self, message: &Message<'_>) -> Result<(), ClientError> {
+    fn send_message(&mut self, message: &Message<'_>) -> Result<(), ClientError> {
         self.transport.send_message(message).map_err(wrong)?;
         self.push()
     }

@@ -15,7 +15,7 @@ struct Control {
 }
 
 impl Control {
-    fn say(&mut self, text: &str) {
+    fn reply(&mut self, text: &str) {
         // The client may be gone.
         let _ = self.stream.write_all(format!("{text}\r\n").as_bytes());
         let _ = self.stream.flush();
@@ -39,7 +39,7 @@ impl Control {
 
     fn transfer(&mut self, store: &Store, work: impl FnOnce(&mut dyn Both) -> bool) {
         let (socket, _) = self.data.take().unwrap().accept().unwrap();
-        self.say("150 it begins");
+        self.reply("150 it begins");
         let done = if self.tls {
             let connection = ServerConnection::new(Arc::clone(&store.tls)).unwrap();
             let mut data = StreamOwned::new(connection, socket);
@@ -54,7 +54,7 @@ impl Control {
             let mut data = socket;
             work(&mut data)
         };
-        self.say(if done { "226 done" } else { "426 cut off" });
+        self.reply(if done { "226 done" } else { "426 cut off" });
     }
 }
 
@@ -62,13 +62,13 @@ pub(super) fn serve(socket: TcpStream, store: &Arc<Store>) {
     let again = socket.try_clone().unwrap();
     let stream: Box<dyn Both> = Box::new(socket);
     let mut control = Control { stream, tls: false, data: None, rest: 0 };
-    control.say("220-hello\r\n there\r\n220 ready");
+    control.reply("220-hello\r\n there\r\n220 ready");
     while let Some(line) = control.line() {
         let (verb, path) = line.split_once(' ').unwrap_or((&line, ""));
         match verb {
             "QUIT" => return,
             "AUTH" => {
-                control.say("234 go");
+                control.reply("234 go");
                 control.stream = store.secured(again.try_clone().unwrap());
                 control.tls = true;
             }
@@ -82,10 +82,10 @@ fn transfer(control: &mut Control, store: &Arc<Store>, verb: &str, path: &str) {
     let rest = std::mem::take(&mut control.rest);
     let old = store.old.load(Ordering::SeqCst);
     match verb {
-        "MLSD" if old => control.say("500 unknown"),
+        "MLSD" if old => control.reply("500 unknown"),
         "RETR" => match store.files().get(path).cloned() {
             Some(bytes) => control.transfer(store, |data| data.write_all(&bytes[rest..]).is_ok()),
-            None => control.say("550 no such file"),
+            None => control.reply("550 no such file"),
         },
         "STOR" => control.transfer(store, |data| {
             let mut bytes = Vec::new();
@@ -103,7 +103,7 @@ fn transfer(control: &mut Control, store: &Arc<Store>, verb: &str, path: &str) {
                 }
                 control.transfer(store, |data| data.write_all(text.as_bytes()).is_ok());
             }
-            None => control.say("550 no such folder"),
+            None => control.reply("550 no such folder"),
         },
     }
 }
@@ -136,5 +136,5 @@ fn command(control: &mut Control, store: &Store, verb: &str, path: &str) {
         ("DELE", path) => done(store.remove(path, false)),
         _ => "500 unknown".to_owned(),
     };
-    control.say(&answer);
+    control.reply(&answer);
 }

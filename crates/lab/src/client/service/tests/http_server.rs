@@ -3,7 +3,7 @@
 use super::{Both, Store};
 use std::sync::atomic::Ordering;
 
-struct Asked {
+struct ReceivedRequest {
     method: String,
     path: String,
     depth: bool,
@@ -40,7 +40,7 @@ pub(super) fn serve(mut stream: Box<dyn Both>, store: &Store) {
     }
 }
 
-fn receive(stream: &mut dyn Both) -> Option<Asked> {
+fn receive(stream: &mut dyn Both) -> Option<ReceivedRequest> {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         stream.read_exact(&mut byte).ok()?;
@@ -59,7 +59,7 @@ fn receive(stream: &mut dyn Both) -> Option<Asked> {
     });
     let mut body = vec![0; field("Content-Length").map_or(0, |n| n.parse().unwrap())];
     stream.read_exact(&mut body).ok()?;
-    Some(Asked {
+    Some(ReceivedRequest {
         method,
         path: super::super::at::decoded(path).unwrap().trim_end_matches('/').to_owned(),
         depth: field("Depth").is_some_and(|d| d == "1"),
@@ -70,7 +70,7 @@ fn receive(stream: &mut dyn Both) -> Option<Asked> {
     })
 }
 
-fn answer(asked: &Asked, store: &Store) -> (u16, &'static str, Vec<u8>) {
+fn answer(asked: &ReceivedRequest, store: &Store) -> (u16, &'static str, Vec<u8>) {
     let path = &asked.path;
     let plain = |status: u16| (status, "", Vec::new());
     if !asked.signed_in {
@@ -104,7 +104,7 @@ fn answer(asked: &Asked, store: &Store) -> (u16, &'static str, Vec<u8>) {
     }
 }
 
-fn properties(asked: &Asked, store: &Store) -> (u16, &'static str, Vec<u8>) {
+fn properties(asked: &ReceivedRequest, store: &Store) -> (u16, &'static str, Vec<u8>) {
     let path = &asked.path;
     let one = |path: &str, size: Option<usize>| {
         let href = super::super::at::encoded(path, true);

@@ -164,7 +164,7 @@ impl Server<'_> {
     }
 
     fn answer(&mut self, request: &Request<'_>, id: u32, w: &mut Writer<'_>) {
-        if let Some(reply) = self.told(request) {
+        if let Some(reply) = self.metadata_reply(request) {
             return reply.put(w, id);
         }
         let store = self.store;
@@ -234,7 +234,7 @@ impl Server<'_> {
     }
 
     /// The answer to what only asks for names and attributes.
-    fn told(&self, request: &Request<'_>) -> Option<Reply<'static>> {
+    fn metadata_reply(&self, request: &Request<'_>) -> Option<Reply<'static>> {
         match request {
             Request::Realpath(_) => {
                 let (filename, longname) = (PathBytes(b"/"), Str(b"/"));

@@ -21,7 +21,7 @@ fn every_form_survives_a_round_trip() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_reported() {
     for (rest, why) in [
         ("anna@host/box", "needs //"),
         ("//anna@host", "name of a share"),

@@ -11,7 +11,7 @@ use host::observe::device::{Cap, Capped};
 pub(super) fn server(step: &Step) -> Section {
     let sentences = step.observe.iter().map(|o| format!("{}: {}", o.role, o.sentence()));
     Section::new("server", "Server at the best step")
-        .says(sentences)
+        .with_sentences(sentences)
         .table(["", "figure"], step.observe.iter().flat_map(lines).collect())
 }
 
@@ -105,7 +105,7 @@ pub(super) fn counts(run: &RunResult, step: &Step) -> Section {
     };
     let operations = step.server_counts.iter().flat_map(|counts| &counts.operations);
     Section::new("counts", "Counts of the server next to those of the clients")
-        .says(compared.map(Comparison::sentence).chain(gone).chain(latency).chain(seen))
+        .with_sentences(compared.map(Comparison::sentence).chain(gone).chain(latency).chain(seen))
         .table(
             ["operation", "count", "bytes", "latency at the server"],
             operations.map(line).collect(),
