@@ -26,7 +26,7 @@ use self::retry::Retry;
 use crate::events::{Event, Report};
 use crate::guard::Guard;
 use crate::index::{Index, IndexedTrees};
-use crate::run::ssh::{Place, Shell, place};
+use crate::run::ssh::{Location, Shell, place};
 use crate::run::{self, With};
 use crate::streams::connect::Calling;
 use crate::{Counts, Options, Role, SyncError, Why, rules};
@@ -59,7 +59,7 @@ pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
             reporter.event(event);
         })
     };
-    if let (Place::Here(from), Place::Here(to)) = (&source, &destination) {
+    if let (Location::Local(from), Location::Local(to)) = (&source, &destination) {
         apart(from, to)?;
     }
     let mut retry = Retry::new(args.retry);
@@ -82,19 +82,19 @@ pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
 /// A run, to its end or until it breaks off.
 fn once(
     args: &DsyncArgs,
-    (source, destination): (&Place, &Place),
+    (source, destination): (&Location, &Location),
     options: &Options,
     (report, guard): (&Report, Option<&Arc<Guard>>),
 ) -> Result<Result<Counts, Why>, Failure> {
     let index = index(args, source, destination)?;
     let with = With { index: index.as_ref(), guard };
     let (role, here, there) = match (source, destination) {
-        (Place::Here(from), Place::Here(to)) => {
+        (Location::Local(from), Location::Local(to)) => {
             return Ok(run::local_with(from, to, options, report, with));
         }
-        (Place::Here(here), Place::There(there)) => (Role::SOURCE, here, there),
-        (Place::There(there), Place::Here(here)) => (Role::DESTINATION, here, there),
-        (Place::There(_), Place::There(_)) => {
+        (Location::Local(here), Location::Remote(there)) => (Role::SOURCE, here, there),
+        (Location::Remote(there), Location::Local(here)) => (Role::DESTINATION, here, there),
+        (Location::Remote(_), Location::Remote(_)) => {
             let hint = "run it on one of the two machines";
             return Err(Failure::usage(TRIED, "both are on other machines", hint));
         }
@@ -121,7 +121,7 @@ fn reached() -> Option<IpAddr> {
     connection.split(' ').nth(2)?.parse().ok()
 }
 
-fn named(text: Option<&OsString>) -> Result<Place, Failure> {
+fn named(text: Option<&OsString>) -> Result<Location, Failure> {
     let text = text.cloned().unwrap_or_default();
     place(text.as_bytes()).map_err(|why| {
         let hint = "a directory, [USER@]HOST:PATH, ssh://[USER@]HOST[:PORT]/PATH, or \
@@ -142,21 +142,25 @@ fn real(path: &Path) -> Option<PathBuf> {
 /// What is kept from one run to the next, if that was asked for.
 fn index(
     args: &DsyncArgs,
-    source: &Place,
-    destination: &Place,
+    source: &Location,
+    destination: &Location,
 ) -> Result<Option<Arc<Index>>, Failure> {
     let Some(file) = &args.index else { return Ok(None) };
-    let name = |place: &Place| match place {
-        Place::Here(path) => real(path).unwrap_or_else(|| path.clone()).into_os_string().into_vec(),
-        Place::There(there) => {
+    let name = |place: &Location| match place {
+        Location::Local(path) => {
+            real(path).unwrap_or_else(|| path.clone()).into_os_string().into_vec()
+        }
+        Location::Remote(there) => {
             let kind = if there.share { "dsync" } else { "ssh" };
             let port = there.port.map(|port| format!(":{port}")).unwrap_or_default();
             let head = format!("{kind}://{}{port} ", there.host);
             [head.as_bytes(), &there.path].concat()
         }
     };
-    let within = |place: &Place| match (place, real(file)) {
-        (Place::Here(path), Some(file)) => real(path).is_some_and(|path| file.starts_with(path)),
+    let within = |place: &Location| match (place, real(file)) {
+        (Location::Local(path), Some(file)) => {
+            real(path).is_some_and(|path| file.starts_with(path))
+        }
         _ => false,
     };
     if within(source) || within(destination) {

@@ -213,19 +213,19 @@ pub enum Part<'a> {
     Had(u64, u64, u32, &'a [Sum]),
 }
 
-/// Walks over `start..end` of a file; calls `tell` for all parts in their order, none above
+/// Walks over `start..end` of a file; calls `emit` for all parts in their order, none above
 /// [`DSYNC_PIECE`] bytes.
 ///
 /// # Errors
-/// Those of `read` and `tell`. A file that has become shorter ends early.
+/// Those of `read` and `emit`. A file that has become shorter ends early.
 pub fn walk<E: From<io::Error>>(
     index: &Index,
     (start, end): (u64, u64),
     read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
-    tell: impl FnMut(Part<'_>) -> Result<(), E>,
+    emit: impl FnMut(Part<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let buffer = Buffer { bytes: Vec::new(), have: 0, from: start, end, read };
-    let mut walk = Walk { index, buffer, tell, copied: None };
+    let mut walk = Walk { index, buffer, emit, copied: None };
     walk.run(start)
 }
 
@@ -280,7 +280,7 @@ const READ: usize = 4 * DSYNC_PIECE;
 struct Walk<'i, R, T> {
     index: &'i Index,
     buffer: Buffer<R>,
-    tell: T,
+    emit: T,
     /// A copy that may grow: as in [`Part::Had`].
     copied: Option<(u64, u64, u32)>,
 }
@@ -336,7 +336,7 @@ where
         loop {
             let length = self.buffer.get(literal, DSYNC_PIECE)?.len();
             if length == 0 {
-                return self.told();
+                return self.emit_copied();
             }
             self.literal(literal, length)?;
             literal += length as u64;
@@ -347,9 +347,9 @@ where
         if length == 0 {
             return Ok(());
         }
-        self.told()?;
+        self.emit_copied()?;
         let bytes = self.buffer.get(at, length)?;
-        (self.tell)(Part::New(at, bytes))
+        (self.emit)(Part::New(at, bytes))
     }
 
     fn had(&mut self, at: u64, from: u64) -> Result<(), E> {
@@ -362,15 +362,15 @@ where
             *length += block;
             return Ok(());
         }
-        self.told()?;
+        self.emit_copied()?;
         self.copied = Some((at, from, block));
         Ok(())
     }
 
-    fn told(&mut self) -> Result<(), E> {
+    fn emit_copied(&mut self) -> Result<(), E> {
         let Some((at, from, length)) = self.copied.take() else { return Ok(()) };
         let (first, count) = (from as usize / self.index.block, length as usize / self.index.block);
         let sums = self.index.sums.get(first..first + count).unwrap_or_default();
-        (self.tell)(Part::Had(at, from, length, sums))
+        (self.emit)(Part::Had(at, from, length, sums))
     }
 }

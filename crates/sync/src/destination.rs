@@ -82,20 +82,20 @@ struct Shared<T: Tree> {
 }
 
 /// Where events are reported.
-pub enum Tell {
+pub enum ReportTo {
     /// On this side.
-    Here(Report),
+    Local(Report),
     /// On the other side, which the user has started.
-    There,
+    Remote,
 }
 
-impl Tell {
+impl ReportTo {
     fn report(self, out: &Out) -> Report {
         let out = out.clone();
         match self {
-            Self::Here(report) => report,
+            Self::Local(report) => report,
             // An error means that the run is ending.
-            Self::There => Arc::new(move |event| {
+            Self::Remote => Arc::new(move |event| {
                 let _unheard = match event {
                     Event::Note(note) => out.send(&Message::Note(note)),
                     // Reported by the side that connects the streams; progress is sent separately.
@@ -107,24 +107,24 @@ impl Tell {
 }
 
 /// Where progress is reported.
-fn shows(tell: &Tell, out: &Out, meter: &Arc<Meter>) -> Show {
+fn shows(report_to: &ReportTo, out: &Out, meter: &Arc<Meter>) -> Show {
     let (out, meter) = (out.clone(), Arc::clone(meter));
-    match tell {
-        Tell::Here(report) => {
+    match report_to {
+        ReportTo::Local(report) => {
             let report = Arc::clone(report);
             Box::new(move |counts| {
                 report(Event::Progress(meter.progress(monotonic_ns(), counts)));
             })
         }
         // An error means that the run is ending.
-        Tell::There => Box::new(move |counts| drop(out.send(&Message::Progress(counts)))),
+        ReportTo::Remote => Box::new(move |counts| drop(out.send(&Message::Progress(counts)))),
     }
 }
 
 /// What the planning thread waits for.
 enum Item {
     /// A message about the source's tree, with its bytes.
-    Told(Vec<u8>),
+    Message(Vec<u8>),
     /// The run has ended.
     Stopped,
 }
@@ -137,11 +137,11 @@ pub fn run<T: Tree>(
     tree: T,
     options: &Options,
     link: Link,
-    tell: Tell,
+    report_to: ReportTo,
     delta: bool,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes, beside, patience, lends } = link;
+    let Link { read, write, close, closes, beside, timeout, lends } = link;
     let (began_ns, meter) = (monotonic_ns(), Arc::new(Meter::new(lends.is_some())));
     let stop: Arc<Stop> = Arc::default();
     let (items, planned) = channel();
@@ -150,8 +150,8 @@ pub fn run<T: Tree>(
     // A planner that is gone needs no waking.
     stop.on_fail(Box::new(move || drop(woken.send(Item::Stopped))));
     let (out, _ends_with_the_link) = Out::start(write, &RateLimiter::new(0), &stop)?;
-    let shows = shows(&tell, &out, &meter);
-    let report = tell.report(&out);
+    let shows = shows(&report_to, &out, &meter);
+    let report = report_to.report(&out);
     let keep = Keep { owners: options.owners && tree.may_own(), xattrs: options.xattrs };
     let shared = Arc::new(Shared {
         tree,
@@ -183,7 +183,7 @@ pub fn run<T: Tree>(
             e.stop(&ends);
         }
     })?);
-    let (ticker, ticks) = shared.tick(began_ns, patience, &streams)?;
+    let (ticker, ticks) = shared.tick(began_ns, timeout, &streams)?;
     threads.push(ticks);
     let done = plan_all(&shared, &planned, &ahead, &stop).and_then(|counts| {
         // All has come: what happens to the streams now does not matter.
@@ -224,7 +224,7 @@ fn plan_all<T: Tree>(
 ) -> Result<Counts, Why> {
     let mut plan = plan::Plan::new(Arc::clone(shared));
     loop {
-        let Ok(Item::Told(body)) = planned.recv() else { return Err(stop.reason()) };
+        let Ok(Item::Message(body)) = planned.recv() else { return Err(stop.reason()) };
         let message = frame::message(&body).map_err(|e| stop.fail(e.into()))?;
         let ended = matches!(message, Message::ScanEnd(()));
         plan.take(message).map_err(|e| e.stop(stop))?;
@@ -293,22 +293,22 @@ impl<T: Tree> Shared<T> {
     fn tick(
         self: &Arc<Self>,
         began_ns: u64,
-        patience: Duration,
+        timeout: Duration,
         streams: &Arc<Streams>,
     ) -> Result<(Ticker, JoinHandle<()>), SyncError> {
         let (tells, weighs) = (Arc::clone(self), Arc::clone(streams));
-        Ticker::start(DSYNC_TICK.min(patience / 4), move || {
-            tells.tell_taken();
-            tells.tell_load(began_ns, &weighs);
+        Ticker::start(DSYNC_TICK.min(timeout / 4), move || {
+            tells.acknowledge_taken();
+            tells.send_load(began_ns, &weighs);
         })
     }
 
     /// Sends what this side has used and waited for.
-    fn tell_load(&self, began_ns: u64, streams: &Streams) {
+    fn send_load(&self, began_ns: u64, streams: &Streams) {
         let mut load = of_process(began_ns);
         load.disk_ns = self.tree.waited_ns();
         streams.weigh(&mut load);
-        self.meter.tell(Role::DESTINATION, load.clone());
+        self.meter.store(Role::DESTINATION, load.clone());
         // An error means that the run is ending.
         let _unheard = self.out.send(&Message::Load(load));
     }

@@ -93,7 +93,7 @@ impl Index {
         if let Some(unfit) = &self.unfit {
             let cause = std::error::Error::source(unfit).map(|e| format!(": {e}"));
             let cause = cause.unwrap_or_default();
-            self.tell(report, &format!("is not used, because {unfit}{cause}"));
+            self.report_notice(report, &format!("is not used, because {unfit}{cause}"));
         }
     }
 
@@ -106,11 +106,11 @@ impl Index {
         }
         let done = failed.map_or_else(|| file::write(&self.path, &self.places, sides), Err);
         if let Err(e) = done {
-            self.tell(report, &format!("could not be written: {e}"));
+            self.report_notice(report, &format!("could not be written: {e}"));
         }
     }
 
-    fn tell(&self, report: &Report, what: &str) {
+    fn report_notice(&self, report: &Report, what: &str) {
         let text = sentence(&format!("the index {} {what}", self.path.display()));
         report(Event::Note(Note { about: About::NOTICE, path: Bytes(Vec::new()), text }));
     }

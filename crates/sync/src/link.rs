@@ -39,7 +39,7 @@ pub struct Link {
     /// Streams for data in addition to it.
     pub beside: DataStreams,
     /// How long one of them may stand still while others transfer data.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// What the sides lend each other, if both are in this process.
     pub lends: Option<Arc<LocalFdTable>>,
 }
@@ -120,7 +120,7 @@ impl Unanswered {
         (Self { write, answered }, answer)
     }
 
-    fn told<R>(&self, done: std::io::Result<R>) -> std::io::Result<R> {
+    fn wait_on_error<R>(&self, done: std::io::Result<R>) -> std::io::Result<R> {
         if done.as_ref().is_err_and(|e| e.kind() != std::io::ErrorKind::Interrupted) {
             // Nothing is ever sent on it: it ends when the sender is dropped.
             let _answered = self.answered.recv();
@@ -132,11 +132,11 @@ impl Unanswered {
 impl Write for Unanswered {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let done = self.write.write(bytes);
-        self.told(done)
+        self.wait_on_error(done)
     }
     fn flush(&mut self) -> std::io::Result<()> {
         let done = self.write.flush();
-        self.told(done)
+        self.wait_on_error(done)
     }
 }
 

@@ -167,35 +167,35 @@ impl Meter {
     /// Of a run between two machines, or on this one.
     pub fn new(local: bool) -> Self {
         let (source, destination) = (nothing(), nothing());
-        let told = LoadSample { source, destination, samples: VecDeque::new() };
-        Self { local, state: Mutex::new(told) }
+        let state = LoadSample { source, destination, samples: VecDeque::new() };
+        Self { local, state: Mutex::new(state) }
     }
 
     /// Stores the counts of a side.
-    pub fn tell(&self, role: Role, load: Load) {
-        let mut told = lock(&self.state);
+    pub fn store(&self, role: Role, load: Load) {
+        let mut state = lock(&self.state);
         match role {
-            Role::SOURCE => told.source = load,
-            _ => told.destination = load,
+            Role::SOURCE => state.source = load,
+            _ => state.destination = load,
         }
     }
 
     /// The progress, by the counts of both sides until now.
     pub fn progress(&self, now_ns: u64, counts: Counts) -> Progress {
-        let mut told = lock(&self.state);
+        let mut state = lock(&self.state);
         let now = Sample {
             at_ns: now_ns,
             bytes: counts.bytes_done,
-            source: told.source.clone(),
-            destination: told.destination.clone(),
+            source: state.source.clone(),
+            destination: state.destination.clone(),
         };
         let old = |sample: &Sample| now_ns.saturating_sub(sample.at_ns) >= DSYNC_RATE_NS;
-        while told.samples.get(1).is_some_and(old) {
-            told.samples.pop_front();
+        while state.samples.get(1).is_some_and(old) {
+            state.samples.pop_front();
         }
-        let before = told.samples.front().cloned().unwrap_or_else(|| now.clone());
-        told.samples.push_back(now.clone());
-        drop(told);
+        let before = state.samples.front().cloned().unwrap_or_else(|| now.clone());
+        state.samples.push_back(now.clone());
+        drop(state);
         let moved = now.bytes.saturating_sub(before.bytes);
         let took = now_ns.saturating_sub(before.at_ns).max(1);
         let rate = scaled(moved, NS_PER_S, took);

@@ -29,16 +29,16 @@ impl SentOwners {
     ///
     /// # Errors
     /// Why the run ends.
-    pub fn tell<T: Tree>(&self, tree: &T, out: &Out, meta: &Meta) -> Result<(), Why> {
+    pub fn send_names<T: Tree>(&self, tree: &T, out: &Out, meta: &Meta) -> Result<(), Why> {
         let mut numbers = vec![(false, meta.uid), (true, meta.gid)];
         for xattr in meta.xattrs.0.iter().filter(|xattr| is_acl(&xattr.name.0)) {
             numbers.extend(named(&xattr.value.0).map(|(_, number)| number));
         }
         // Held until all are sent, so that no other thread takes a name for sent that is not.
-        let mut told = lock(&self.0);
+        let mut sent = lock(&self.0);
         for (group, number) in numbers {
-            let known = number == 0 || told.len() >= DSYNC_OWNERS_MAX;
-            if known || !told.insert((group, number)) {
+            let known = number == 0 || sent.len() >= DSYNC_OWNERS_MAX;
+            if known || !sent.insert((group, number)) {
                 continue;
             }
             let name = tree.owner_name(group, number);

@@ -14,7 +14,7 @@ use wire::dsync::{
     Bytes, Counts, Message, Options, Ready, Refused, Role, Start, StreamRequest, frame,
 };
 
-use crate::destination::{self, Tell};
+use crate::destination::{self, ReportTo};
 use crate::error::{SyncError, Why};
 use crate::events::{Carried, Event, Report};
 use crate::guard::Guard;
@@ -64,7 +64,7 @@ pub fn of_socket(socket: UnixStream) -> Result<Link, SyncError> {
         close,
         closes: true,
         beside: DataStreams::Nothing,
-        patience: DSYNC_STREAM_PATIENCE,
+        timeout: DSYNC_STREAM_PATIENCE,
         lends: None,
     })
 }
@@ -127,7 +127,8 @@ pub fn between(
     let (silent, wanted): (Report, _) = (Arc::new(|_| {}), options.clone());
     let reads = thread::spawn(move || source::run(source, &wanted, near, &silent));
     // Comparing blocks would cost more than copying them.
-    let done = destination::run(destination, options, far, Tell::Here(Arc::clone(report)), false);
+    let done =
+        destination::run(destination, options, far, ReportTo::Local(Arc::clone(report)), false);
     let read = reads.join();
     match (done, read) {
         (Err(why), Ok(Err(first))) if matches!(why.error(), SyncError::Gone) => Err(first),
@@ -202,7 +203,7 @@ pub fn start_with(
         true => source::run_ahead(tree, options, link, report, answer),
         false => {
             link.beside = answer(&mut *link.read)?;
-            destination::run(tree, options, link, Tell::Here(Arc::clone(report)), true)
+            destination::run(tree, options, link, ReportTo::Local(Arc::clone(report)), true)
         }
     };
     keep(index, done, report)
@@ -268,11 +269,11 @@ pub fn answer_with<T: Tree>(
             write_now(&mut link.write, &Message::Ready(ready))?;
             match role == Role::SOURCE {
                 true => source::run(tree, &options, link, &(Arc::new(|_| {}) as Report)),
-                false => destination::run(tree, &options, link, Tell::There, true),
+                false => destination::run(tree, &options, link, ReportTo::Remote, true),
             }
         }
         Err(error) => {
-            let why = sentence(&told(&error));
+            let why = sentence(&error_text(&error));
             write_now(&mut link.write, &Message::Refused(Refused { why }))?;
             Err(error.into())
         }
@@ -291,7 +292,7 @@ fn offer(wanted: Option<&StreamRequest>, at: Reachable) -> Result<(DataStreams, 
         )),
         // Nothing that the run could not do without.
         Err(error @ SyncError::Machine(_)) => {
-            Ok((DataStreams::Nothing, Ready { offer: None, why: sentence(&told(&error)) }))
+            Ok((DataStreams::Nothing, Ready { offer: None, why: sentence(&error_text(&error)) }))
         }
         Err(error) => Err(error),
     }
@@ -310,7 +311,7 @@ fn part(role: Role, place: &[u8], options: &Options) -> Result<HostTree, SyncErr
 }
 
 /// An error with what caused it.
-fn told(error: &SyncError) -> String {
+fn error_text(error: &SyncError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
@@ -335,7 +336,7 @@ pub fn stdio() -> Result<Link, SyncError> {
         close: Box::new(|| {}),
         closes: false,
         beside: DataStreams::Nothing,
-        patience: DSYNC_STREAM_PATIENCE,
+        timeout: DSYNC_STREAM_PATIENCE,
         lends: None,
     })
 }

@@ -114,7 +114,7 @@ pub fn run_ahead<T: Tree>(
     answer: impl FnOnce(&mut dyn Read) -> Result<DataStreams, SyncError>,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { mut read, write, close, closes, beside: _, patience, lends } = link;
+    let Link { mut read, write, close, closes, beside: _, timeout, lends } = link;
     let (began_ns, meter) = (monotonic_ns(), Arc::new(Meter::new(lends.is_some())));
     let stop: Arc<Stop> = Arc::default();
     let pace = RateLimiter::new(options.bandwidth);
@@ -152,7 +152,7 @@ pub fn run_ahead<T: Tree>(
     let streams = Streams::start(beside, bulk.hooks(&stop), &stop)?;
     let jobs = Queue::new(&stop);
     shared.start_readers(&jobs, &mut threads)?;
-    let (ticker, ticks) = shared.tick((began_ns, patience), &pace, &streams, &meter)?;
+    let (ticker, ticks) = shared.tick((began_ns, timeout), &pace, &streams, &meter)?;
     threads.push(ticks);
     let mut heard = Received { shared: &shared, jobs: &jobs, waits: HashMap::new(), report, meter };
     let done = heard.listen(read).map_err(|e| stop.fail(e));
@@ -192,7 +192,7 @@ impl<T: Tree> Shared<T> {
     /// Periodically checks the streams, and sends what this side has used and waited for.
     fn tick(
         self: &Arc<Self>,
-        (began_ns, patience): (u64, Duration),
+        (began_ns, timeout): (u64, Duration),
         pace: &Arc<RateLimiter>,
         streams: &Arc<Streams>,
         meter: &Arc<Meter>,
@@ -200,12 +200,12 @@ impl<T: Tree> Shared<T> {
         let (shared, pace) = (Arc::clone(self), Arc::clone(pace));
         let (streams, meter) = (Arc::clone(streams), Arc::clone(meter));
         let mut before = of_process(began_ns);
-        Ticker::start(DSYNC_TICK.min(patience / 4), move || {
-            shared.bulk.look_after(patience);
+        Ticker::start(DSYNC_TICK.min(timeout / 4), move || {
+            shared.bulk.look_after(timeout);
             let load = shared.load(began_ns, &pace, &streams);
             shared.bulk.full.store(is_full(&load, &before), Ordering::Relaxed);
             before = load.clone();
-            meter.tell(Role::SOURCE, load.clone());
+            meter.store(Role::SOURCE, load.clone());
             // An error means that the run is ending.
             let _unheard = shared.out.send(&Message::Load(load));
         })
@@ -246,7 +246,7 @@ impl<T: Tree> Received<'_, T> {
                     self.shared.borrowed.change(|all| all.insert(borrowed.id, borrowed.taken));
                 }
                 Message::Taken(taken) => self.shared.bulk.taken(&taken)?,
-                Message::Load(load) => self.meter.tell(Role::DESTINATION, load),
+                Message::Load(load) => self.meter.store(Role::DESTINATION, load),
                 Message::Progress(counts) => {
                     let progress = self.meter.progress(monotonic_ns(), counts);
                     (self.report)(Event::Progress(progress));

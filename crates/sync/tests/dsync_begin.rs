@@ -14,11 +14,11 @@ use crate::common::broken::{Breaks, HOST, held};
 use crate::common::{Gardener, Scratch, assert_same, meta, notes, plain};
 use base::limits::DSYNC_EARLY;
 use base::random::Random;
-use sync::destination::{self, Tell};
+use sync::destination::{self, ReportTo};
 use sync::link::{HELLO, Link, read_frame};
 use sync::run::{self, of_socket, pair};
 use sync::streams::DataStreams;
-use sync::streams::connect::{Caller, Calling, Wish};
+use sync::streams::connect::{Caller, Calling, StreamCount};
 use sync::streams::listen::Answerer;
 use sync::tree::host::HostTree;
 use sync::{Counts, Options, Role, source};
@@ -44,14 +44,14 @@ impl Hand {
     }
 
     /// Says all that in one flight.
-    fn say(&mut self, messages: Vec<Message<'_>>) {
+    fn send(&mut self, messages: Vec<Message<'_>>) {
         let mut bytes = Vec::new();
         messages.into_iter().for_each(|message| frame::put(&message, &mut bytes));
         self.0.write_all(&bytes).expect("said");
     }
 
     /// Hears until a message of this kind has come, which is returned.
-    fn hear<R>(&mut self, mut wanted: impl FnMut(Message<'_>) -> Option<R>) -> R {
+    fn receive<R>(&mut self, mut wanted: impl FnMut(Message<'_>) -> Option<R>) -> R {
         loop {
             let body = read_frame(&mut self.0).expect("a frame in time").expect("one more");
             if let Some(heard) = wanted(frame::message(&body).expect("a message")) {
@@ -60,14 +60,14 @@ impl Hand {
         }
     }
 
-    fn hear_walk(&mut self) {
-        self.hear(|message| matches!(message, Message::ScanEnd(())).then_some(()));
+    fn receive_walk(&mut self) {
+        self.receive(|message| matches!(message, Message::ScanEnd(())).then_some(()));
     }
 
     /// Hears a file to its end: its bytes, and how it ended.
-    fn hear_file(&mut self) -> (Vec<u8>, Outcome) {
+    fn receive_file(&mut self) -> (Vec<u8>, Outcome) {
         let mut bytes = Vec::new();
-        let outcome = self.hear(|message| match message {
+        let outcome = self.receive(|message| match message {
             Message::Data(data) => {
                 bytes.extend_from_slice(data.bytes);
                 None
@@ -102,13 +102,13 @@ fn need() -> Message<'static> {
 }
 
 /// What the file is, and its hash.
-fn told() -> (Meta, [u8; 32]) {
+fn meta_and_hash() -> (Meta, [u8; 32]) {
     let hash = blake3::hash(&[0u64.to_be_bytes().as_slice(), CONTENT].concat());
     (meta(Kind::FILE, CONTENT.len() as u64), *hash.as_bytes())
 }
 
 fn file(id: u64) -> Vec<Message<'static>> {
-    let (meta, hash) = told();
+    let (meta, hash) = meta_and_hash();
     let (outcome, why) = (Outcome::WHOLE, Bytes(Vec::new()));
     let end = End { id, outcome, hash, pieces: 1, meta: None, why };
     let data = Data { id, turn: 0, hole: 0, offset: 0, unpacked: 0, bytes: CONTENT };
@@ -116,7 +116,7 @@ fn file(id: u64) -> Vec<Message<'static>> {
 }
 
 fn whole(id: u64) -> Vec<Message<'static>> {
-    let (meta, hash) = told();
+    let (meta, hash) = meta_and_hash();
     vec![Message::Whole(Whole { id, meta, hash, unpacked: 0, bytes: CONTENT })]
 }
 
@@ -179,14 +179,14 @@ fn a_push_begins_with_the_walk_and_sends_at_the_first_answer() {
         run::start(link, Role::SOURCE, ends, &options(), &calling(), &notes().0)
     });
     // There: all that it has, without a word from here.
-    hand.hear_walk();
+    hand.receive_walk();
     // And back: that is the first round trip.
     let (_deaf, offer) = deaf();
     let ready = Ready { offer: Some(offer), why: Bytes(Vec::new()) };
-    hand.say(vec![Message::Hello(HELLO), Message::Ready(ready), need()]);
+    hand.send(vec![Message::Hello(HELLO), Message::Ready(ready), need()]);
     // The second: no stream has come up, nor will.
-    assert_eq!(hand.hear_file(), (CONTENT.to_vec(), Outcome::WHOLE));
-    hand.say(vec![Message::Done(counts())]);
+    assert_eq!(hand.receive_file(), (CONTENT.to_vec(), Outcome::WHOLE));
+    hand.send(vec![Message::Done(counts())]);
     let done = begun.join().expect("no panic").expect("a run");
     assert_eq!(done, counts());
 }
@@ -204,13 +204,13 @@ fn is_written(file: fn(u64) -> Vec<Message<'static>>) {
     let answers = std::thread::spawn(move || run::answer(link, None));
     let mut first = start(Role::DESTINATION, &to);
     first.extend(walk());
-    hand.say(first);
-    let id = hand.hear(|message| match message {
+    hand.send(first);
+    let id = hand.receive(|message| match message {
         Message::Need(need) => Some(need.id),
         _ => None,
     });
-    hand.say(file(id));
-    let done = hand.hear(|message| match message {
+    hand.send(file(id));
+    let done = hand.receive(|message| match message {
         Message::Done(counts) => Some(counts),
         _ => None,
     });
@@ -226,11 +226,11 @@ fn a_side_that_is_read_walks_at_once_and_sends_without_streams() {
     let from = one_file(&scratch);
     let (mut hand, link) = Hand::new();
     let answers = std::thread::spawn(move || run::answer(link, None));
-    hand.say(start(Role::SOURCE, &from));
-    hand.hear_walk();
-    hand.say(vec![need()]);
-    assert_eq!(hand.hear_file(), (CONTENT.to_vec(), Outcome::WHOLE));
-    hand.say(vec![Message::Done(counts())]);
+    hand.send(start(Role::SOURCE, &from));
+    hand.receive_walk();
+    hand.send(vec![need()]);
+    assert_eq!(hand.receive_file(), (CONTENT.to_vec(), Outcome::WHOLE));
+    hand.send(vec![Message::Done(counts())]);
     drop(hand);
     answers.join().expect("no panic").expect("a run");
 }
@@ -249,10 +249,10 @@ fn what_refuses_is_heard_though_it_takes_nothing() {
         let ends = (from.as_path(), b"there".as_slice());
         run::start(link, Role::SOURCE, ends, &options(), &calling(), &notes().0)
     });
-    hand.hear(|message| matches!(message, Message::Start(_)).then_some(()));
+    hand.receive(|message| matches!(message, Message::Start(_)).then_some(()));
     let why = Bytes(b"not here".to_vec());
     let refused = Message::Refused(wire::dsync::Refused { why });
-    hand.say(vec![Message::Hello(HELLO), refused]);
+    hand.send(vec![Message::Hello(HELLO), refused]);
     hand.0.shutdown(std::net::Shutdown::Both).expect("closed");
     let why = begun.join().expect("no panic").expect_err("refused");
     assert!(matches!(why.error(), sync::SyncError::Refused(text) if text == "not here"), "{why}");
@@ -274,7 +274,7 @@ fn streams_that_come_up_late_take_over_what_is_left() {
         let counted = Arc::clone(&sent);
         let early = move || counted.load(Ordering::Relaxed) > DSYNC_EARLY;
         offer.port = held(offer.port, early);
-        let calling = Calling { wish: Wish::Fixed(2), ..calling() };
+        let calling = Calling { wish: StreamCount::Fixed(2), ..calling() };
         let caller = Caller::new(&offer, &calling, &notes().0).expect("an offer");
         let (mut reads, mut writes) = pair().expect("sockets");
         let (calls, answers) = (DataStreams::Calls(caller), DataStreams::Answers(answerer));
@@ -285,7 +285,7 @@ fn streams_that_come_up_late_take_over_what_is_left() {
         let tree = HostTree::open(&from).expect("a tree");
         let other = std::thread::spawn(move || source::run(tree, &plain(), reads, &notes().0));
         let tree = HostTree::open_for_change(&to).expect("a tree");
-        let done = destination::run(tree, &plain(), writes, Tell::Here(notes().0), true);
+        let done = destination::run(tree, &plain(), writes, ReportTo::Local(notes().0), true);
         let (done, other) = (done.expect("a run"), other.join().expect("no panic"));
         assert!(other.is_ok(), "{other:?}");
         assert_eq!((done.failures, done.bytes_received), (0, bytes.len() as u64));

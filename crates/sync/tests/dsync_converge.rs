@@ -13,12 +13,12 @@ use crate::common::broken::Breaks;
 use crate::common::{Gardener, Scratch, assert_same, facts, lines, notes, plain};
 use sync::link::Link;
 use sync::run::{self, answer, local, pair};
-use sync::streams::connect::{Calling, Wish};
+use sync::streams::connect::{Calling, StreamCount};
 use sync::{Counts, Options, Role, Why};
 
 /// How the two sides meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Topology {
     Local,
     Push,
     Pull,
@@ -27,12 +27,13 @@ enum Way {
     PullStreams,
 }
 
-const WAYS: [Way; 5] = [Way::Local, Way::Push, Way::Pull, Way::PushStreams, Way::PullStreams];
+const WAYS: [Topology; 5] =
+    [Topology::Local, Topology::Push, Topology::Pull, Topology::PushStreams, Topology::PullStreams];
 
-impl Way {
+impl Topology {
     fn calling(self) -> Calling {
         match self {
-            Self::PushStreams => Calling { wish: Wish::Fixed(3), ..Calling::default() },
+            Self::PushStreams => Calling { wish: StreamCount::Fixed(3), ..Calling::default() },
             Self::PullStreams => Calling::default(),
             _ => Calling::none(),
         }
@@ -40,7 +41,7 @@ impl Way {
 }
 
 fn over(
-    way: Way,
+    way: Topology,
     (from, to): (&Path, &Path),
     options: &Options,
     (near, far): (Link, Link),
@@ -49,7 +50,7 @@ fn over(
     use std::os::unix::ffi::OsStrExt;
     let other = std::thread::spawn(move || answer(far, Some(Ipv4Addr::LOCALHOST.into())));
     let (role, here, there) = match way {
-        Way::Pull | Way::PullStreams => (Role::DESTINATION, to, from),
+        Topology::Pull | Topology::PullStreams => (Role::DESTINATION, to, from),
         _ => (Role::SOURCE, from, to),
     };
     let there = there.as_os_str().as_bytes();
@@ -61,10 +62,10 @@ fn over(
     done
 }
 
-fn go(way: Way, from: &Path, to: &Path, options: &Options) -> (Counts, Vec<String>) {
+fn go(way: Topology, from: &Path, to: &Path, options: &Options) -> (Counts, Vec<String>) {
     let (report, kept) = notes();
     let done = match way {
-        Way::Local => local(from, to, options, &report),
+        Topology::Local => local(from, to, options, &report),
         _ => over(way, (from, to), options, pair().expect("sockets"), &report),
     };
     let counts = done.unwrap_or_else(|why| panic!("{way:?}: {why:?}: {:?}", lines(&kept)));
@@ -72,7 +73,7 @@ fn go(way: Way, from: &Path, to: &Path, options: &Options) -> (Counts, Vec<Strin
 }
 
 #[test]
-fn random_trees_converge_and_a_dry_run_says_how() {
+fn random_trees_converge_and_a_dry_run_lists_the_changes() {
     for seed in 0..60 {
         let scratch = Scratch::new("converge");
         let (from, to) = (scratch.join("from"), scratch.join("to"));
@@ -108,7 +109,7 @@ fn random_trees_converge_and_a_dry_run_says_how() {
 }
 
 #[test]
-fn runs_that_break_off_leave_nothing_half_and_the_next_goes_on() {
+fn runs_that_break_off_leave_nothing_half_and_the_next_continues() {
     let mut broken = 0;
     for seed in 0..60 {
         let scratch = Scratch::new("break");
@@ -151,11 +152,11 @@ fn a_small_change_of_a_large_file_costs_little() {
     let mut bytes = vec![0; 8 << 20];
     base::random::Random::fill(&mut gardener.random, &mut bytes);
     fs::write(from.join("large"), &bytes).expect("a file");
-    go(Way::Push, &from, &to, &plain());
+    go(Topology::Push, &from, &to, &plain());
     bytes[4 << 20] ^= 1;
     bytes.splice(1000..1000, *b"inserted");
     fs::write(from.join("large"), &bytes).expect("a file");
-    let (counts, _) = go(Way::Pull, &from, &to, &plain());
+    let (counts, _) = go(Topology::Pull, &from, &to, &plain());
     assert_same(&from, &to, "delta");
     assert!(counts.bytes_received < 64 << 10, "{}", counts.bytes_received);
     assert_eq!(counts.bytes_done, bytes.len() as u64);
@@ -222,7 +223,7 @@ fn a_large_file_becomes_another_of_any_shape() {
             let write = std::mem::replace(&mut near.write, Box::new(io::sink()));
             let left = gardener.below(400_000) as usize;
             near.write = Box::new(Breaks { write, left, sent: Arc::default() });
-            let _broke = over(Way::Push, (&from, &to), &plain(), (near, far), &notes().0);
+            let _broke = over(Topology::Push, (&from, &to), &plain(), (near, far), &notes().0);
         }
         let (counts, said) = go(way, &from, &to, &plain());
         assert_eq!(counts.failures, 0, "seed {seed}: {said:?}");
@@ -251,7 +252,7 @@ fn a_large_file_of_many_parts_becomes_another_of_which_nothing_stays() {
     common::set_time(&to.join("parts"), 1_000, 0);
     let holes: Vec<_> = (0..100).map(|n| (2 * n * PART, (2 * n + 1) * PART)).collect();
     punch(&from.join("parts"), &holes);
-    let (counts, said) = go(Way::Push, &from, &to, &plain());
+    let (counts, said) = go(Topology::Push, &from, &to, &plain());
     assert_eq!(counts.failures, 0, "{said:?}");
     assert_same(&from, &to, "parts");
 }

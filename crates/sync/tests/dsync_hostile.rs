@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use crate::common;
 use crate::common::{Scratch, meta, notes, plain};
 use base::limits::{DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW};
-use sync::destination::{self, Tell};
+use sync::destination::{self, ReportTo};
 use sync::link::{Link, read_frame, write_now};
 use sync::memory::RunMemory;
 use sync::run::pair;
@@ -63,7 +63,7 @@ fn copy(id: u64, length: u32) -> Message<'static> {
 }
 
 /// The end of a file of which nothing was sent that counts.
-fn told(id: u64, outcome: Outcome, pieces: u64) -> Message<'static> {
+fn end_message(id: u64, outcome: Outcome, pieces: u64) -> Message<'static> {
     Message::End(End { id, outcome, hash: [0; 32], pieces, meta: None, why: Bytes(Vec::new()) })
 }
 
@@ -79,12 +79,12 @@ impl Destination {
         let (to, options) = (to.to_owned(), options.clone());
         let done = std::thread::spawn(move || {
             let tree = HostTree::open_for_change(&to)?;
-            destination::run(tree, &options, far, Tell::Here(notes().0), true)
+            destination::run(tree, &options, far, ReportTo::Local(notes().0), true)
         });
         Self { link, done }
     }
 
-    fn say(&mut self, message: &Message<'_>) {
+    fn send(&mut self, message: &Message<'_>) {
         // It may have had enough already.
         let _refused = write_now(&mut self.link.write, message);
     }
@@ -107,7 +107,7 @@ impl Destination {
 
 fn refusal(to: &Path, options: &Options, messages: &[Message<'_>]) -> Why {
     let mut destination = Destination::start(to, options);
-    messages.iter().for_each(|message| destination.say(message));
+    messages.iter().for_each(|message| destination.send(message));
     destination.refuses()
 }
 
@@ -178,9 +178,10 @@ fn a_file_that_is_not_what_was_asked_for_is_refused() {
     let holes = |id| vec![piece(id, 4, b"xx"), hole(id, 3, 8, b"xx")];
     let empty = |id| vec![piece(id, 4, b"")];
     let huge = |id| vec![piece(id, u64::MAX, b"xx")];
-    let odd = |id| vec![told(id, Outcome::SAME, 0)];
-    let more = |id| vec![piece(id, 4, b"xx"), piece(id, 0, b"xx"), told(id, Outcome::WHOLE, 1)];
-    let late = |id| vec![told(id, Outcome::WHOLE, 1), told(id, Outcome::WHOLE, 1)];
+    let odd = |id| vec![end_message(id, Outcome::SAME, 0)];
+    let more =
+        |id| vec![piece(id, 4, b"xx"), piece(id, 0, b"xx"), end_message(id, Outcome::WHOLE, 1)];
+    let late = |id| vec![end_message(id, Outcome::WHOLE, 1), end_message(id, Outcome::WHOLE, 1)];
     let long = |id| vec![copy(id, 1 << 30)];
     let kept = |id| vec![Message::Kept(Kept { id, hole: 0, offset: 0, length: 2 })];
     let unsummed = |id| vec![copy(id, 2)];
@@ -204,11 +205,11 @@ fn a_file_that_is_not_what_was_asked_for_is_refused() {
         let scratch = Scratch::new("pieces");
         let to = scratch.join("to");
         let mut destination = Destination::start(&to, &plain());
-        destination.say(&top());
-        destination.say(&entries(&[(b"a", Kind::FILE)]));
+        destination.send(&top());
+        destination.send(&entries(&[(b"a", Kind::FILE)]));
         let id = destination.need().id;
-        destination.say(&Message::Begin(Begin { id, meta: meta(Kind::FILE, 10) }));
-        lie(id).iter().for_each(|message| destination.say(message));
+        destination.send(&Message::Begin(Begin { id, meta: meta(Kind::FILE, 10) }));
+        lie(id).iter().for_each(|message| destination.send(message));
         let why = destination.refuses();
         assert!(why.to_string().contains(named), "{why}, not {named}");
         assert_eq!(fs::read_dir(&to).expect("it").count(), 0, "nothing half is left");
@@ -229,11 +230,11 @@ fn sent(
     let (report, kept) = notes();
     let done = std::thread::spawn(move || {
         let tree = HostTree::open_for_change(&place).expect("a tree");
-        destination::run(tree, &plain(), far, Tell::Here(report), true)
+        destination::run(tree, &plain(), far, ReportTo::Local(report), true)
     });
     let mut destination = Destination { link, done };
-    destination.say(&top());
-    destination.say(&Message::Entries(Entries { entries: Seq(vec![entry(b"a", meta.clone())]) }));
+    destination.send(&top());
+    destination.send(&Message::Entries(Entries { entries: Seq(vec![entry(b"a", meta.clone())]) }));
     let (id, mut left) = {
         let need = destination.need();
         (need.id, need.basis.map_or(0, |basis| basis.count as usize))
@@ -252,10 +253,10 @@ fn sent(
     let at_once = matches!(pieces, [Message::Whole(_)]);
     let around = |message| (!at_once).then_some(message);
     for message in around(&begin).into_iter().chain(pieces).chain(around(&ends)) {
-        destination.say(message);
+        destination.send(message);
     }
-    destination.say(&end());
-    destination.say(&Message::ScanEnd(()));
+    destination.send(&end());
+    destination.send(&Message::ScanEnd(()));
     let counts = loop {
         let body = read_frame(&mut destination.link.read).expect("a frame").expect("one more");
         if let Message::Done(counts) = frame::message(&body).expect("a message") {
@@ -314,7 +315,7 @@ fn old_file(scratch: &Scratch) -> (std::path::PathBuf, Vec<u8>) {
 }
 
 #[test]
-fn a_copy_of_what_is_not_what_its_sums_said_gets_no_name() {
+fn a_copy_that_differs_from_its_sums_gets_no_name() {
     let copy = |offset, from, length| {
         Message::Copy(Copy { id: FIRST, turn: 0, hole: 0, offset, from, length })
     };
@@ -340,7 +341,7 @@ fn a_copy_of_what_is_not_what_its_sums_said_gets_no_name() {
 }
 
 #[test]
-fn what_stays_at_its_place_is_what_its_sums_said_whatever_becomes_of_the_old_file() {
+fn data_left_in_place_matches_its_sums_whatever_becomes_of_the_old_file() {
     let scratch = Scratch::new("stays");
     let (to, old) = old_file(&scratch);
     let wanted = meta(Kind::FILE, OLD as u64);
@@ -380,7 +381,7 @@ fn what_a_source_leaves_out_is_a_hole_and_nothing_of_the_old_file() {
 }
 
 #[test]
-fn what_comes_late_of_a_file_that_began_anew_is_counted_only() {
+fn late_data_of_a_restarted_file_is_only_counted() {
     let scratch = Scratch::new("anew");
     let (to, old) = old_file(&scratch);
     let wanted = meta(Kind::FILE, OLD as u64);
@@ -400,7 +401,7 @@ fn entries_beyond_the_credit_are_refused() {
     let scratch = Scratch::new("credit");
     // The plan waits for an answer to the first file, for ever; what comes then is not kept.
     let mut destination = Destination::start(&scratch.join("to"), &plain());
-    destination.say(&top());
+    destination.send(&top());
     let mut sent = 0;
     let mut number = 0u32;
     while sent < 3 * DSYNC_SCAN_WINDOW {
@@ -434,22 +435,22 @@ fn a_directory_that_becomes_a_link_leads_nowhere() {
     let (report, kept) = notes();
     let done = std::thread::spawn(move || {
         let tree = HostTree::open_for_change(&place).expect("a tree");
-        destination::run(tree, &plain(), far, Tell::Here(report), true)
+        destination::run(tree, &plain(), far, ReportTo::Local(report), true)
     });
     let mut destination = Destination { link, done };
-    destination.say(&top());
-    destination.say(&entries(&[(b"d", Kind::DIRECTORY)]));
-    destination.say(&end());
-    destination.say(&directory(b"d"));
-    destination.say(&entries(&[(b"a", Kind::FILE)]));
+    destination.send(&top());
+    destination.send(&entries(&[(b"d", Kind::DIRECTORY)]));
+    destination.send(&end());
+    destination.send(&directory(b"d"));
+    destination.send(&entries(&[(b"a", Kind::FILE)]));
     let id = destination.need().id;
     // Now that it is decided that d/a will be written, d leads away.
     fs::rename(to.join("d"), to.join("e")).expect("moving it");
     symlink(&out, to.join("d")).expect("a link");
-    destination.say(&Message::Begin(Begin { id, meta: meta(Kind::FILE, 0) }));
-    destination.say(&told(id, Outcome::WHOLE, 0));
-    destination.say(&end());
-    destination.say(&Message::ScanEnd(()));
+    destination.send(&Message::Begin(Begin { id, meta: meta(Kind::FILE, 0) }));
+    destination.send(&end_message(id, Outcome::WHOLE, 0));
+    destination.send(&end());
+    destination.send(&Message::ScanEnd(()));
     loop {
         let body = read_frame(&mut destination.link.read).expect("a frame").expect("one more");
         if let Message::Done(_) = frame::message(&body).expect("a message") {
@@ -533,7 +534,7 @@ fn a_destination_that_asks_for_too_much_is_refused_by_name() {
 }
 
 #[test]
-fn questions_are_bounded_even_if_nobody_reads_the_answers() {
+fn queries_are_bounded_even_if_no_client_reads_the_answers() {
     let scratch = Scratch::new("many");
     let from = scratch.join("from");
     fs::create_dir(&from).expect("a folder");
@@ -582,7 +583,7 @@ fn directories_that_wait_have_a_bound() {
     let tree = tree.with_memory(RunMemory::new(64 << 10));
     let (mut link, far) = pair().expect("sockets");
     let done = std::thread::spawn(move || {
-        destination::run(tree, &plain(), far, Tell::Here(notes().0), true)
+        destination::run(tree, &plain(), far, ReportTo::Local(notes().0), true)
     });
     write_now(&mut link.write, &top()).expect("heard");
     for first in 0..100 {
@@ -616,7 +617,7 @@ fn directories_that_wait_at_the_source_have_a_bound() {
     let source = HostTree::open(&from).expect("a tree").with_memory(RunMemory::new(10 << 10));
     let reads = std::thread::spawn(move || source::run(source, &plain(), far, &notes().0));
     let tree = HostTree::open_for_change(&to).expect("a tree");
-    let _ends_with_it = destination::run(tree, &plain(), near, Tell::Here(notes().0), true);
+    let _ends_with_it = destination::run(tree, &plain(), near, ReportTo::Local(notes().0), true);
     let why = reads.join().expect("no panic").expect_err("more than there is room for");
     assert!(matches!(why.error(), SyncError::Directories(_)), "{}", why.error());
 }
@@ -638,7 +639,8 @@ fn files_of_several_names_have_a_bound() {
     let tree = HostTree::open_for_change(&to).expect("a tree");
     let tree = tree.with_memory(RunMemory::new(4 << 10));
     let (report, notes) = notes();
-    let counts = destination::run(tree, &plain(), near, Tell::Here(report), true).expect("a run");
+    let counts =
+        destination::run(tree, &plain(), near, ReportTo::Local(report), true).expect("a run");
     reads.join().expect("no panic").expect("a run");
     let lines = common::lines(&notes);
     let noted = lines.iter().filter(|line| line.contains("too many hard links")).count();
@@ -666,7 +668,8 @@ fn names_of_a_directory_have_a_bound() {
     let reads = std::thread::spawn(move || source::run(source, &plain(), far, &notes().0));
     let tree = HostTree::open_for_change(&to).expect("a tree").with_memory(RunMemory::new(1 << 10));
     let (report, notes) = notes();
-    let counts = destination::run(tree, &plain(), near, Tell::Here(report), true).expect("a run");
+    let counts =
+        destination::run(tree, &plain(), near, ReportTo::Local(report), true).expect("a run");
     reads.join().expect("no panic").expect("a run");
     let lines = common::lines(&notes);
     let told = lines.iter().any(|l| {

@@ -26,7 +26,7 @@ struct Pair {
 
 /// How the two sides meet.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum Topology {
     Local,
     Push,
     Pull,
@@ -53,23 +53,23 @@ impl Pair {
         fs::write(self.from.join(name), bytes).expect("a file");
     }
 
-    fn run(&self, way: Way, options: &Options) -> (Counts, Vec<String>) {
+    fn run(&self, way: Topology, options: &Options) -> (Counts, Vec<String>) {
         self.run_at(way, options, wall_ns() + LATER_NS)
     }
 
-    fn run_at(&self, way: Way, options: &Options, now_ns: u64) -> (Counts, Vec<String>) {
+    fn run_at(&self, way: Topology, options: &Options, now_ns: u64) -> (Counts, Vec<String>) {
         let clock = Arc::new(ManualClock::at(now_ns));
         let index = Index::open(&self.index, self.places(), options.dry_run, clock);
         let index = index.expect("an index");
         let (report, kept) = notes();
         let done = match way {
-            Way::Local => local_with(&self.from, &self.to, options, &report, with(&index)),
-            Way::Push | Way::Pull => {
+            Topology::Local => local_with(&self.from, &self.to, options, &report, with(&index)),
+            Topology::Push | Topology::Pull => {
                 let (near, far) = pair().expect("sockets");
                 let other =
                     std::thread::spawn(move || answer(far, Some(Ipv4Addr::LOCALHOST.into())));
                 let (role, here, there) = match way {
-                    Way::Pull => (Role::DESTINATION, &self.to, &self.from),
+                    Topology::Pull => (Role::DESTINATION, &self.to, &self.from),
                     _ => (Role::SOURCE, &self.from, &self.to),
                 };
                 let ends = (here.as_path(), there.as_os_str().as_bytes());
@@ -165,7 +165,7 @@ fn grown(name: &str) -> Pair {
 #[test]
 fn an_unchanged_tree_is_not_read_again() {
     let pair = grown("unread");
-    for (round, way) in [Way::Local, Way::Push, Way::Pull].into_iter().enumerate() {
+    for (round, way) in [Topology::Local, Topology::Push, Topology::Pull].into_iter().enumerate() {
         let _first = fs::remove_file(&pair.index);
         pair.run(way, &plain());
         let mut watch = Watch::on(&[&pair.from, &pair.to]);
@@ -174,9 +174,9 @@ fn an_unchanged_tree_is_not_read_again() {
         assert_eq!(read, ["a", "b", "c"], "{way:?}: the first time there is no sum");
         drop(watch);
         let here: &[&Path] = match way {
-            Way::Local => &[&pair.from, &pair.to],
-            Way::Push => &[&pair.from],
-            Way::Pull => &[&pair.to],
+            Topology::Local => &[&pair.from, &pair.to],
+            Topology::Push => &[&pair.from],
+            Topology::Pull => &[&pair.to],
         };
         let mut watch = Watch::on(here);
         for options in [sums(), Options { dry_run: true, ..sums() }, plain(), sums()] {
@@ -190,7 +190,7 @@ fn an_unchanged_tree_is_not_read_again() {
 
 #[test]
 fn what_is_changed_where_it_lies_with_its_time_set_back_is_found() {
-    for way in [Way::Local, Way::Push, Way::Pull] {
+    for way in [Topology::Local, Topology::Push, Topology::Pull] {
         let pair = grown("ctime");
         pair.run(way, &plain());
         pair.run(way, &sums());
@@ -210,14 +210,14 @@ fn what_is_changed_where_it_lies_with_its_time_set_back_is_found() {
 #[test]
 fn another_file_with_the_same_size_and_time_is_found() {
     let pair = grown("inode");
-    pair.run(Way::Local, &plain());
-    pair.run(Way::Local, &sums());
+    pair.run(Topology::Local, &plain());
+    pair.run(Topology::Local, &sums());
     let (old, new) = (pair.from.join("b"), pair.from.join("new"));
     let meta = fs::metadata(&old).expect("a file");
     fs::write(&new, vec![9; 100_000]).expect("a file");
     set_time(&new, meta.mtime(), meta.mtime_nsec());
     fs::rename(&new, &old).expect("its name");
-    let (counts, _) = pair.run(Way::Local, &sums());
+    let (counts, _) = pair.run(Topology::Local, &sums());
     assert_eq!(counts.changes, 2, "it, and the directory");
     assert_same(&pair.from, &pair.to, "inode");
 }
@@ -225,20 +225,20 @@ fn another_file_with_the_same_size_and_time_is_found() {
 #[test]
 fn the_sum_of_a_file_that_was_changed_in_this_tick_is_not_kept() {
     let pair = grown("racy");
-    pair.run(Way::Local, &plain());
+    pair.run(Topology::Local, &plain());
     // The clock has gone on by less than a tick since the last change.
     let changed = ["a", "b", "dir/c"].map(|name| {
         let meta = [&pair.from, &pair.to].map(|top| fs::metadata(top.join(name)).expect("a file"));
         meta.map(|meta| meta.ctime() * 1_000_000_000 + meta.ctime_nsec())
     });
     let first = changed.into_iter().flatten().min().expect("a time") as u64;
-    pair.run_at(Way::Local, &sums(), first + 19_000_000);
+    pair.run_at(Topology::Local, &sums(), first + 19_000_000);
     let mut watch = Watch::on(&[&pair.from, &pair.to]);
-    pair.run_at(Way::Local, &sums(), first + 19_000_000);
+    pair.run_at(Topology::Local, &sums(), first + 19_000_000);
     assert_eq!(watch.files(), ["a", "b", "c"]);
-    pair.run(Way::Local, &sums());
+    pair.run(Topology::Local, &sums());
     assert_eq!(watch.files(), ["a", "b", "c"]);
-    pair.run(Way::Local, &sums());
+    pair.run(Topology::Local, &sums());
     assert_eq!(watch.files(), [""; 0]);
 }
 
@@ -251,7 +251,7 @@ fn random_trees_converge_with_an_index_as_without() {
         gardener.grow(&pair.from, 3);
         for round in 0..5 {
             let what = format!("seed {seed} round {round}");
-            let way = gardener.pick(&[Way::Local, Way::Push, Way::Pull]);
+            let way = gardener.pick(&[Topology::Local, Topology::Push, Topology::Pull]);
             let checksum = gardener.below(3) > 0;
             let options = Options { checksum, ..plain() };
             let dry = Options { dry_run: true, ..options.clone() };
@@ -273,10 +273,10 @@ fn random_trees_converge_with_an_index_as_without() {
 }
 
 #[test]
-fn what_is_no_index_of_these_is_told_and_not_used() {
+fn an_index_of_other_trees_is_reported_and_not_used() {
     let pair = grown("damaged");
-    pair.run(Way::Local, &plain());
-    pair.run(Way::Local, &sums());
+    pair.run(Topology::Local, &plain());
+    pair.run(Topology::Local, &sums());
     let whole = fs::read(&pair.index).expect("the index");
     let mut flipped = whole.clone();
     flipped[whole.len() / 2] ^= 4;
@@ -301,12 +301,12 @@ fn what_is_no_index_of_these_is_told_and_not_used() {
         fs::write(&pair.index, &bytes).expect("the index");
         change_unseen(&pair.from.join("b"), what.as_bytes());
         pair.write("a", what.as_bytes());
-        let (counts, told) = pair.run(Way::Local, &sums());
+        let (counts, told) = pair.run(Topology::Local, &sums());
         assert_eq!(counts.failures, 0);
         let notice = told.iter().find(|line| line.starts_with("notice")).expect(what);
         assert!(notice.contains("is not used, because") && notice.contains(why), "{notice}");
         assert_same(&pair.from, &pair.to, what);
-        let (_, told) = pair.run(Way::Local, &sums());
+        let (_, told) = pair.run(Topology::Local, &sums());
         assert_eq!(told, [""; 0], "{what}: it was written anew");
     }
 }
@@ -314,11 +314,11 @@ fn what_is_no_index_of_these_is_told_and_not_used() {
 #[test]
 fn a_dry_run_and_a_run_that_fails_leave_the_index_as_it_is() {
     let pair = grown("kept");
-    pair.run(Way::Local, &plain());
-    pair.run(Way::Local, &sums());
+    pair.run(Topology::Local, &plain());
+    pair.run(Topology::Local, &sums());
     let whole = fs::read(&pair.index).expect("the index");
     pair.write("new", b"new");
-    pair.run(Way::Local, &Options { dry_run: true, ..sums() });
+    pair.run(Topology::Local, &Options { dry_run: true, ..sums() });
     assert!(fs::read(&pair.index).expect("the index") == whole);
     let index = Index::open(&pair.index, pair.places(), false, Arc::new(ManualClock::at(0)));
     let index = index.expect("an index");
@@ -338,8 +338,8 @@ fn a_dry_run_and_a_run_that_fails_leave_the_index_as_it_is() {
 }
 
 #[test]
-fn what_somebody_else_has_changed_at_the_destination_is_told() {
-    for way in [Way::Local, Way::Pull] {
+fn changes_of_others_at_the_destination_are_reported() {
+    for way in [Topology::Local, Topology::Pull] {
         let pair = grown("others");
         pair.run(way, &plain());
         // At the destination only, at both, at the source only, and one that will be deleted.

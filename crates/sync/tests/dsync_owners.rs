@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 
 use crate::common::{Scratch, is_root, meta, notes, plain};
-use sync::destination::{self, Tell};
+use sync::destination::{self, ReportTo};
 use sync::link::{Link, read_frame, write_now};
 use sync::run::pair;
 use sync::tree::Tree;
@@ -30,13 +30,13 @@ fn destination_at(to: &Path, options: &Options) -> (Link, JoinHandle<Result<Coun
     let (to, options) = (to.to_owned(), options.clone());
     let done = std::thread::spawn(move || {
         let tree = HostTree::open_for_change(&to)?;
-        destination::run(tree, &options, far, Tell::Here(notes().0), true)
+        destination::run(tree, &options, far, ReportTo::Local(notes().0), true)
     });
     (link, done)
 }
 
 /// A tree of one FIFO with these owners, of which these names are sent.
-fn tells(to: &Path, options: &Options, names: &[Message<'_>]) -> (u32, u32) {
+fn send_owners(to: &Path, options: &Options, names: &[Message<'_>]) -> (u32, u32) {
     let (mut link, done) = destination_at(to, options);
     let top = Some(meta(Kind::DIRECTORY, 0));
     let fifo = Entry {
@@ -78,22 +78,22 @@ fn names_that_are_known_here_decide() {
     };
     let names = [owner(false, STRANGER, &user), owner(true, OTHER, &group)];
     let to = |name: &str| scratch.join(name);
-    assert_eq!(tells(&to("names"), &plain(), &names), (65_534, 65_534));
+    assert_eq!(send_owners(&to("names"), &plain(), &names), (65_534, 65_534));
     // One of them only; a user's name is none of a group's number.
-    assert_eq!(tells(&to("one"), &plain(), &names[..1]), (65_534, OTHER));
+    assert_eq!(send_owners(&to("one"), &plain(), &names[..1]), (65_534, OTHER));
     let unknown = [owner(false, STRANGER, b"nobody-has-this-name"), owner(true, STRANGER, &group)];
-    assert_eq!(tells(&to("unknown"), &plain(), &unknown), (STRANGER, OTHER));
+    assert_eq!(send_owners(&to("unknown"), &plain(), &unknown), (STRANGER, OTHER));
     let numeric = Options { names: false, ..plain() };
-    assert_eq!(tells(&to("numbers"), &numeric, &names), (STRANGER, OTHER));
+    assert_eq!(send_owners(&to("numbers"), &numeric, &names), (STRANGER, OTHER));
     // Root is root, whatever it is called elsewhere.
     let root = [owner(false, 0, &user), owner(true, 0, &group)];
-    tells(&to("root"), &plain(), &root);
+    send_owners(&to("root"), &plain(), &root);
     let meta = fs::metadata(to("root")).expect("it");
     assert_eq!((meta.uid(), meta.gid()), (0, 0));
 }
 
 #[test]
-fn a_source_tells_each_name_once_and_before_it_is_used() {
+fn a_source_sends_each_name_once_and_before_it_is_used() {
     if !is_root() {
         return println!("SKIP dsync-owners: needs root");
     }

@@ -14,10 +14,10 @@ use crate::common;
 use crate::common::broken::{Breaks, breaks};
 use crate::common::{Gardener, Scratch, assert_same, lines, notes, plain, pushed};
 use base::random::Random;
-use sync::destination::{self, Tell};
+use sync::destination::{self, ReportTo};
 use sync::run::{answer, local, pair, start};
 use sync::streams::DataStreams;
-use sync::streams::connect::{Caller, Calling, Wish};
+use sync::streams::connect::{Caller, Calling, StreamCount};
 use sync::streams::listen::Answerer;
 use sync::tree::aside::{aside_of, is_aside};
 use sync::tree::host::HostTree;
@@ -181,7 +181,7 @@ fn go_streams(
     let (answerer, mut offer) =
         Answerer::open(&wanted, Some(Ipv4Addr::LOCALHOST.into())).expect("a port");
     offer.port = breaks(offer.port, bytes, sent);
-    let calling = Calling { wish: Wish::Fixed(3), ..Calling::default() };
+    let calling = Calling { wish: StreamCount::Fixed(3), ..Calling::default() };
     let (mut reads, mut writes) = pair().expect("sockets");
     let caller = DataStreams::Calls(Caller::new(&offer, &calling, &notes().0).expect("an offer"));
     let answers = DataStreams::Answers(answerer);
@@ -193,13 +193,13 @@ fn go_streams(
     let tree = HostTree::open(from)?;
     let other = std::thread::spawn(move || source::run(tree, &plain(), reads, &notes().0));
     let tree = HostTree::open_for_change(to)?;
-    let done = destination::run(tree, &plain(), writes, Tell::Here(notes().0), true);
+    let done = destination::run(tree, &plain(), writes, ReportTo::Local(notes().0), true);
     let _other = other.join().expect("the other side");
     done
 }
 
 #[test]
-fn streams_that_break_lose_no_more_than_was_on_its_way() {
+fn streams_that_break_lose_no_more_than_was_in_flight() {
     let size = 16 << 20;
     // What sockets of this machine hold, of three streams.
     let window = 6 << 20;
@@ -242,7 +242,7 @@ fn what_is_left_counts_only_where_it_is_what_should_be_there() {
 }
 
 #[test]
-fn what_somebody_else_may_have_put_there_is_not_written_to() {
+fn files_that_others_may_have_created_are_not_written_to() {
     for kind in ["link", "name", "open", "folder"] {
         let scratch = Scratch::new("resume-planted");
         let mut gardener = Gardener::new(9);

@@ -27,7 +27,7 @@ fn folders(scratch: &Scratch) -> (std::path::PathBuf, std::path::PathBuf) {
 }
 
 #[test]
-fn nothing_is_taken_away_unasked() {
+fn nothing_is_removed_unless_requested() {
     let scratch = Scratch::new("unasked");
     let (from, to) = folders(&scratch);
     fs::create_dir_all(to.join("old/deep")).expect("folders");
@@ -53,7 +53,7 @@ fn nothing_is_taken_away_unasked() {
 }
 
 #[test]
-fn what_is_as_deep_as_paths_can_say_is_carried_and_taken_away() {
+fn trees_as_deep_as_paths_allow_are_copied_and_removed() {
     let scratch = Scratch::new("deep");
     let (from, to) = folders(&scratch);
     let empty = scratch.join("empty");
@@ -178,7 +178,7 @@ fn what_a_broken_run_left_is_swept_and_not_carried() {
 }
 
 #[test]
-fn a_file_that_never_stands_still_is_told() {
+fn a_file_that_never_stands_still_is_reported() {
     let scratch = Scratch::new("moving");
     let (from, to) = folders(&scratch);
     let path = from.join("busy");

@@ -13,12 +13,12 @@ use std::time::Duration;
 use crate::common::broken::{Breaks, End, HOST, breaks, ends};
 use crate::common::{Gardener, Scratch, assert_same, facts, meta, notes, plain};
 use base::random::Random;
-use sync::destination::{self, Tell};
+use sync::destination::{self, ReportTo};
 use sync::events::{Carried, Event, Report};
 use sync::link::{Link, read_frame, write_now};
 use sync::run::pair;
 use sync::streams::DataStreams;
-use sync::streams::connect::{Caller, Calling, Wish};
+use sync::streams::connect::{Caller, Calling, StreamCount};
 use sync::streams::listen::Answerer;
 use sync::streams::tls::{PeerIdentity, Stream};
 use sync::tree::host::HostTree;
@@ -37,7 +37,7 @@ fn open(most: u32) -> (Answerer, Offer) {
 }
 
 /// The reports about streams.
-fn told() -> (Report, Arc<Mutex<Vec<Carried>>>) {
+fn recorded_reports() -> (Report, Arc<Mutex<Vec<Carried>>>) {
     let kept: Arc<Mutex<Vec<Carried>>> = Arc::default();
     let keeps = Arc::clone(&kept);
     let report: Report = Arc::new(move |event| {
@@ -80,7 +80,7 @@ fn go(
     let (tree, wanted) = (HostTree::open(from).expect("a tree"), options.clone());
     let other = std::thread::spawn(move || source::run(tree, &wanted, reads, &notes().0));
     let tree = HostTree::open_for_change(to).expect("a tree");
-    let done = destination::run(tree, options, writes, Tell::Here(notes().0), true);
+    let done = destination::run(tree, options, writes, ReportTo::Local(notes().0), true);
     (done, other.join().expect("no panic"))
 }
 
@@ -100,9 +100,9 @@ fn data_goes_over_as_many_streams_as_were_asked_for() {
     for role in [Role::SOURCE, Role::DESTINATION] {
         let scratch = Scratch::new("streams");
         let (from, to) = grown(&scratch, 1);
-        let (report, kept) = told();
+        let (report, kept) = recorded_reports();
         let (answerer, offer) = open(4);
-        let calling = Calling { wish: Wish::Fixed(9), ..Calling::default() };
+        let calling = Calling { wish: StreamCount::Fixed(9), ..Calling::default() };
         let (done, other) =
             over(role, (&from, &to), &plain(), (answerer, &offer), (&calling, &report));
         assert!(done.is_ok() && other.is_ok(), "{done:?} {other:?}");
@@ -117,12 +117,12 @@ fn data_goes_over_as_many_streams_as_were_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_connected_is_said_once_and_goes_over_control() {
+fn a_failed_connection_is_reported_once_and_data_goes_over_control() {
     for role in [Role::SOURCE, Role::DESTINATION] {
         for wrong in ["port", "certificate", "token"] {
             let scratch = Scratch::new("alone");
             let (from, to) = grown(&scratch, 2);
-            let (report, kept) = told();
+            let (report, kept) = recorded_reports();
             let (answerer, mut offer) = open(4);
             match wrong {
                 "port" => {
@@ -157,10 +157,10 @@ fn streams_that_break_do_not_end_the_run() {
         let plan = (0..3).map(|_| (gardener.below(3 << 20) as i64, gardener.pick(&ways))).collect();
         let (port, ended) = ends(offer.port, plan);
         offer.port = port;
-        let calling = Calling { wish: Wish::Fixed(3), ..Calling::default() };
-        let (report, _) = told();
+        let calling = Calling { wish: StreamCount::Fixed(3), ..Calling::default() };
+        let (report, _) = recorded_reports();
         let (mut reads, mut writes) = links(role, (answerer, &offer), (&calling, &report));
-        (reads.patience, writes.patience) = (SHORT, SHORT);
+        (reads.timeout, writes.timeout) = (SHORT, SHORT);
         let lost: Arc<Mutex<Vec<usize>>> = Arc::default();
         let keeps = Arc::clone(&lost);
         let hears: Report = Arc::new(move |event| {
@@ -171,7 +171,7 @@ fn streams_that_break_do_not_end_the_run() {
         let (tree, other) = (HostTree::open(&from).expect("a tree"), hears);
         let other = std::thread::spawn(move || source::run(tree, &plain(), reads, &other));
         let tree = HostTree::open_for_change(&to).expect("a tree");
-        let done = destination::run(tree, &plain(), writes, Tell::Here(notes().0), true);
+        let done = destination::run(tree, &plain(), writes, ReportTo::Local(notes().0), true);
         let other = other.join().expect("no panic");
         assert!(done.is_ok() && other.is_ok(), "seed {seed}: {done:?} {other:?}");
         assert_eq!(done.expect("counts").failures, 0, "seed {seed}");
@@ -185,7 +185,7 @@ fn streams_that_break_do_not_end_the_run() {
 }
 
 #[test]
-fn streams_that_break_end_the_run_with_control_and_the_next_goes_on() {
+fn streams_that_break_end_the_run_with_control_and_the_next_continues() {
     let mut broken = 0;
     for seed in 0..24 {
         let scratch = Scratch::new("broken-streams");
@@ -196,8 +196,8 @@ fn streams_that_break_end_the_run_with_control_and_the_next_goes_on() {
             let (answerer, mut offer) = open(3);
             let bytes = gardener.below(9 << 20) as i64;
             offer.port = breaks(offer.port, bytes, &Arc::default());
-            let calling = Calling { wish: Wish::Fixed(3), ..Calling::default() };
-            let mut both = links(role, (answerer, &offer), (&calling, &told().0));
+            let calling = Calling { wish: StreamCount::Fixed(3), ..Calling::default() };
+            let mut both = links(role, (answerer, &offer), (&calling, &recorded_reports().0));
             let (left, sent) = (gardener.below(2 << 20) as usize, Arc::default());
             let write = std::mem::replace(&mut both.0.write, Box::new(io::sink()));
             both.0.write = Box::new(Breaks { write, left, sent });
@@ -215,7 +215,7 @@ fn streams_that_break_end_the_run_with_control_and_the_next_goes_on() {
             (&from, &to),
             &plain(),
             (answerer, &offer),
-            (&Calling::default(), &told().0),
+            (&Calling::default(), &recorded_reports().0),
         );
         assert!(done.is_ok() && other.is_ok(), "seed {seed}: {done:?} {other:?}");
         assert_same(&from, &to, &format!("seed {seed}"));
@@ -230,7 +230,7 @@ fn destination_at(to: &Path, answerer: Answerer) -> (Link, JoinHandle<Result<Cou
     let to = to.to_owned();
     let done = std::thread::spawn(move || {
         let tree = HostTree::open_for_change(&to)?;
-        destination::run(tree, &plain(), far, Tell::Here(notes().0), true)
+        destination::run(tree, &plain(), far, ReportTo::Local(notes().0), true)
     });
     (link, done)
 }
@@ -435,11 +435,11 @@ fn what_shrinks_goes_packed_where_the_link_is_the_limit() {
         fs::write(from.join("noise"), &noise).expect("a file");
         for pack in [true, false] {
             let (answerer, offer) = open(2);
-            let calling = Calling { wish: Wish::Fixed(2), ..Calling::default() };
+            let calling = Calling { wish: StreamCount::Fixed(2), ..Calling::default() };
             let options = Options { pack, ..slow() };
             let to = to.join(pack.to_string());
             fs::create_dir_all(&to).expect("a folder");
-            let report = told().0;
+            let report = recorded_reports().0;
             let both = match streams {
                 0 => pair().expect("sockets"),
                 _ => links(Role::SOURCE, (answerer, &offer), (&calling, &report)),

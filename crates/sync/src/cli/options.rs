@@ -9,7 +9,7 @@ use base::text::decimal;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use crate::streams::connect::Wish;
+use crate::streams::connect::StreamCount;
 
 /// What stands behind the options.
 const AFTER_HELP: &str = "Examples:
@@ -64,7 +64,7 @@ pub struct DsyncArgs {
     pub no_compress: bool,
     /// Data streams in parallel to ssh. auto: add streams while throughput grows; 0: none
     #[arg(long, value_name = "NUMBER", default_value = "auto", value_parser = streams)]
-    pub streams: Wish,
+    pub streams: StreamCount,
     /// Port range on HOST for data streams, for example 7000-7010 [default: any]
     #[arg(long, value_name = "LOW-HIGH", value_parser = ports)]
     pub data_port: Option<(u16, u16)>,
@@ -113,13 +113,13 @@ pub struct DsyncArgs {
 }
 
 /// How many streams.
-fn streams(text: &str) -> Result<Wish, String> {
+fn streams(text: &str) -> Result<StreamCount, String> {
     if text == "auto" {
-        return Ok(Wish::Auto);
+        return Ok(StreamCount::Auto);
     }
     let most = DSYNC_STREAMS_MAX;
     let number = decimal(text).filter(|number| *number <= most);
-    number.map(Wish::Fixed).ok_or_else(|| format!("expected auto, or a number up to {most}"))
+    number.map(StreamCount::Fixed).ok_or_else(|| format!("expected auto, or a number up to {most}"))
 }
 
 /// A port, or the lowest and the highest.

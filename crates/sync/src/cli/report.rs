@@ -128,7 +128,7 @@ impl Reporter {
             1 => "the remaining stream".to_owned(),
             left => format!("the {left} remaining streams"),
         };
-        self.say(
+        self.print(
             json!({ "event": "stream_lost", "left": left }),
             &format!("a stream for data broke; what it carried goes over {way}"),
         );
@@ -138,10 +138,13 @@ impl Reporter {
     pub fn retry(&self, why: &SyncError, wait: Duration, left: u32) {
         let (seconds, why) = (wait.as_secs_f64(), why.to_string());
         let text = format!("{}; again in {seconds} s", visible(&why));
-        self.say(json!({ "event": "again", "why": why, "seconds": seconds, "left": left }), &text);
+        self.print(
+            json!({ "event": "again", "why": why, "seconds": seconds, "left": left }),
+            &text,
+        );
     }
 
-    fn say(&self, json: Value, text: &str) {
+    fn print(&self, json: Value, text: &str) {
         if self.json { self.line(json) } else { self.warn(text) }
     }
 

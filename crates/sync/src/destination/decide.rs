@@ -247,9 +247,9 @@ impl<T: Tree> Plan<T> {
         }
         shared.out.send(&Message::Need(Need { id, path, wish, hash, basis, kept }))?;
         if let Some(old) = &old {
-            shared.tell_sums(id, old, laid.as_deref())?;
+            shared.send_sums(id, old, laid.as_deref())?;
         }
-        shared.tell_all(id, &sums)
+        shared.send_all_sums(id, &sums)
     }
 }
 
@@ -324,7 +324,7 @@ impl<T: Tree> Shared<T> {
     }
 
     /// Sends the announced sums of what is here. For blocks that cannot be read, the sums are zero.
-    fn tell_sums(
+    fn send_sums(
         &self,
         id: u64,
         (basis, old): &(Basis, T::File),
@@ -333,13 +333,13 @@ impl<T: Tree> Shared<T> {
         let mut left = basis.count as usize;
         self.each_sum(old, basis, laid, |sums| {
             left -= sums.len();
-            self.tell_all(id, sums)
+            self.send_all_sums(id, sums)
         })?;
         let nothing = vec![Sum { weak: 0, strong: [0; 16] }; left];
-        self.tell_all(id, &nothing)
+        self.send_all_sums(id, &nothing)
     }
 
-    fn tell_all(&self, id: u64, sums: &[Sum]) -> Result<(), Why> {
+    fn send_all_sums(&self, id: u64, sums: &[Sum]) -> Result<(), Why> {
         sums.chunks(DSYNC_SUMS_MAX).try_for_each(|part| {
             self.out.send(&Message::Sums(Sums { id, sums: Seq(part.to_vec()) }))
         })

@@ -8,7 +8,7 @@ pub enum Failed {
     /// Found here.
     Run(SyncError),
     /// Reported already.
-    Told(Why),
+    Reported(Why),
 }
 
 impl Failed {
@@ -16,7 +16,7 @@ impl Failed {
     pub fn stop(self, stop: &Stop) -> Why {
         match self {
             Self::Run(error) => stop.fail(error),
-            Self::Told(why) => why,
+            Self::Reported(why) => why,
         }
     }
 }
@@ -35,7 +35,7 @@ impl From<wire::xdr::DecodeError> for Failed {
 
 impl From<Why> for Failed {
     fn from(why: Why) -> Self {
-        Self::Told(why)
+        Self::Reported(why)
     }
 }
 

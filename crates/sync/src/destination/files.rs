@@ -48,7 +48,7 @@ pub struct Writing<T: Tree> {
     pub ended: Option<End>,
 }
 
-type Shelf<T> = Arc<Mutex<Writing<T>>>;
+type SharedWriting<T> = Arc<Mutex<Writing<T>>>;
 
 /// All files that are coming, by the number of their request, each with its number of restarts.
 pub struct Files<T: Tree> {
@@ -56,7 +56,7 @@ pub struct Files<T: Tree> {
 }
 
 struct State<T: Tree> {
-    open: HashMap<u64, (u32, Shelf<T>)>,
+    open: HashMap<u64, (u32, SharedWriting<T>)>,
     /// Whether the run has ended.
     closed: bool,
 }
@@ -68,13 +68,13 @@ impl<T: Tree> Files<T> {
     }
 
     /// One that has begun.
-    pub fn get(&self, id: u64) -> Option<Shelf<T>> {
+    pub fn get(&self, id: u64) -> Option<SharedWriting<T>> {
         self.state.look(|state| state.open.get(&id).map(|(_, file)| Arc::clone(file)))
     }
 
     /// One that has begun, and its number of restarts.
-    fn get_turn(&self, id: u64) -> Option<(u32, Shelf<T>)> {
-        let of = |(turn, file): &(u32, Shelf<T>)| (*turn, Arc::clone(file));
+    fn get_turn(&self, id: u64) -> Option<(u32, SharedWriting<T>)> {
+        let of = |(turn, file): &(u32, SharedWriting<T>)| (*turn, Arc::clone(file));
         self.state.look(|state| state.open.get(&id).map(of))
     }
 
@@ -114,7 +114,7 @@ impl<T: Tree> Files<T> {
     }
 
     /// All of them, and there will be no more.
-    fn close(&self) -> Vec<Shelf<T>> {
+    fn close(&self) -> Vec<SharedWriting<T>> {
         self.state.change(|state| {
             state.closed = true;
             state.open.drain().map(|(_, (_, file))| file).collect()

@@ -29,7 +29,7 @@ struct Stream {
     /// Bytes of frames that were taken.
     taken: u64,
     /// How many of them were acknowledged.
-    told: u64,
+    acknowledged: u64,
     /// Whether its end was reported.
     ended: bool,
 }
@@ -43,7 +43,7 @@ impl Intake {
         let mut streams = lock(&self.0);
         let room = streams.len() < DSYNC_STREAMS_EVER;
         match streams.entry(number) {
-            Entry::Occupied(given_up) if given_up.get().ended => Ok(false),
+            Entry::Occupied(abandoned) if abandoned.get().ended => Ok(false),
             Entry::Vacant(new) if room => {
                 let socket = Arc::downgrade(socket);
                 new.insert(Stream { socket, ..Stream::default() });
@@ -57,8 +57,8 @@ impl Intake {
 
 impl Stream {
     /// Sends how much was taken, under the lock, so that the acknowledged count only grows.
-    fn tell(&mut self, number: u32, out: &Out) -> Result<(), Why> {
-        self.told = self.taken;
+    fn acknowledge(&mut self, number: u32, out: &Out) -> Result<(), Why> {
+        self.acknowledged = self.taken;
         let taken = Taken { stream: number, bytes: self.taken, ended: self.ended };
         out.send(&Message::Taken(taken))
     }
@@ -71,16 +71,16 @@ impl<T: Tree> Shared<T> {
         let mut streams = lock(&self.intake.0);
         let Some(stream) = streams.get_mut(&number) else { return Ok(()) };
         stream.taken += bytes;
-        let much = stream.taken - stream.told >= DSYNC_TAKEN_BYTES;
-        if much { stream.tell(number, &self.out) } else { Ok(()) }
+        let much = stream.taken - stream.acknowledged >= DSYNC_TAKEN_BYTES;
+        if much { stream.acknowledge(number, &self.out) } else { Ok(()) }
     }
 
     /// Acknowledges what was taken since the last time.
-    pub(super) fn tell_taken(&self) {
+    pub(super) fn acknowledge_taken(&self) {
         for (number, stream) in lock(&self.intake.0).iter_mut() {
-            if !stream.ended && stream.taken > stream.told {
+            if !stream.ended && stream.taken > stream.acknowledged {
                 // An error means that the run is ending.
-                let _unheard = stream.tell(*number, &self.out);
+                let _unheard = stream.acknowledge(*number, &self.out);
             }
         }
     }
@@ -91,7 +91,7 @@ impl<T: Tree> Shared<T> {
         let Some(stream) = streams.get_mut(&number).filter(|stream| !stream.ended) else { return };
         stream.ended = true;
         // As above.
-        let _unheard = stream.tell(number, &self.out);
+        let _unheard = stream.acknowledge(number, &self.out);
         let left = streams.values().filter(|stream| !stream.ended).count();
         drop(streams);
         (self.report)(Event::Lost(left));
@@ -99,7 +99,7 @@ impl<T: Tree> Shared<T> {
 
     /// The source abandons a stream. The thread of the stream sends how much it has taken when it
     /// ends; for a stream that never came up, that nothing was taken is sent here.
-    pub(super) fn given_up(&self, number: u32) -> Result<(), Failed> {
+    pub(super) fn abandon_stream(&self, number: u32) -> Result<(), Failed> {
         let mut streams = lock(&self.intake.0);
         let room = streams.len() < DSYNC_STREAMS_EVER;
         match streams.entry(number) {
@@ -111,7 +111,7 @@ impl<T: Tree> Shared<T> {
             }
             Entry::Vacant(never) if room => {
                 let stream = never.insert(Stream { ended: true, ..Stream::default() });
-                Ok(stream.tell(number, &self.out)?)
+                Ok(stream.acknowledge(number, &self.out)?)
             }
             Entry::Vacant(_) => broken("too many streams"),
         }

@@ -34,13 +34,13 @@ pub struct Laid<T: Tree> {
     pub(super) sums: Mutex<Vec<([u8; 16], Lies)>>,
     /// Whether no more is laid, since a write has failed.
     pub(super) failed: AtomicBool,
-    pub(super) _place: Place,
+    pub(super) _place: Permit,
 }
 
 /// One of the places for files that are laid.
-pub(super) struct Place(Arc<AtomicUsize>);
+pub(super) struct Permit(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -60,10 +60,10 @@ impl<T: Tree> Default for Lays<T> {
 
 impl<T: Tree> Lays<T> {
     /// A place, if there is one.
-    pub(super) fn place(&self) -> Option<Place> {
+    pub(super) fn place(&self) -> Option<Permit> {
         let more = |taken: usize| (taken < DSYNC_LAID_MAX).then_some(taken + 1);
         self.places.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
-        Some(Place(Arc::clone(&self.places)))
+        Some(Permit(Arc::clone(&self.places)))
     }
 
     /// One that waits for its begin.

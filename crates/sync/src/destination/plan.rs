@@ -76,7 +76,7 @@ impl<T: Tree> Plan<T> {
                 let failed = end.failed.map(|text| String::from_utf8_lossy(&text.0).into_owned());
                 self.end(failed)
             }
-            _ => self.all_told(),
+            _ => self.end_of_entries(),
         }
     }
 
@@ -309,7 +309,7 @@ impl<T: Tree> Plan<T> {
         Ok(())
     }
 
-    fn all_told(&mut self) -> Result<(), Failed> {
+    fn end_of_entries(&mut self) -> Result<(), Failed> {
         let left = self.open.iter().any(|open| !open.ended || !open.children.is_empty());
         if left || !self.begun {
             return broken("an end before all entries");

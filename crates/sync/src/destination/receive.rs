@@ -35,7 +35,7 @@ enum Taker {
     /// One of the threads that write.
     Writer(u64),
     /// None: it is taken already.
-    Taken,
+    Done,
 }
 
 impl<T: Tree> Sorter<T> {
@@ -60,7 +60,7 @@ impl<T: Tree> Sorter<T> {
                     let queue = self.queues.get((number % DSYNC_THREADS as u64) as usize);
                     queue.is_some_and(|queue| queue.send(body).is_ok())
                 }
-                Taker::Taken => true,
+                Taker::Done => true,
             };
             if !heard {
                 return Ok(());
@@ -75,7 +75,7 @@ impl<T: Tree> Sorter<T> {
         if self.ahead.fetch_add(bytes, Ordering::AcqRel) + bytes > DSYNC_SCAN_WINDOW {
             return broken("more entries than it had credit for");
         }
-        Ok(self.items.send(Item::Told(body)).is_ok())
+        Ok(self.items.send(Item::Message(body)).is_ok())
     }
 
     /// The thread that takes a message. All of a file goes to one thread, but for what is to be
@@ -89,7 +89,7 @@ impl<T: Tree> Sorter<T> {
             | Message::ScanEnd(()) => Taker::Plan,
             Message::Begin(begin) => {
                 self.begin(begin)?;
-                Taker::Taken
+                Taker::Done
             }
             Message::Data(data) => Taker::Writer(data.id),
             Message::Whole(whole) => Taker::Writer(whole.id),
@@ -107,18 +107,18 @@ impl<T: Tree> Sorter<T> {
                 return Err(Failed::Run(SyncError::Refused(why)));
             }
             Message::Load(load) => {
-                shared.meter.tell(Role::SOURCE, load);
-                Taker::Taken
+                shared.meter.store(Role::SOURCE, load);
+                Taker::Done
             }
             Message::Owner(owner) => {
                 if shared.keep.owners && shared.options.names {
                     shared.owners.learn(&shared.tree, &owner)?;
                 }
-                Taker::Taken
+                Taker::Done
             }
             Message::Broken(broken) => {
-                shared.given_up(broken.stream)?;
-                Taker::Taken
+                shared.abandon_stream(broken.stream)?;
+                Taker::Done
             }
             _ => return broken("a message that only a destination sends"),
         })

@@ -65,17 +65,17 @@ impl<T: Tree> Shared<T> {
         (!all.is_empty()).then_some((basis, all))
     }
 
-    /// Calls `tell` for the sums of a file's blocks in their order, made by several threads; all
+    /// Calls `emit` for the sums of a file's blocks in their order, made by several threads; all
     /// that could be read.
     ///
     /// # Errors
-    /// That of `tell`.
+    /// That of `emit`.
     pub(super) fn each_sum(
         &self,
         file: &T::File,
         basis: &Basis,
         laid: Option<&Laid<T>>,
-        mut tell: impl FnMut(&[Sum]) -> Result<(), Why>,
+        mut emit: impl FnMut(&[Sum]) -> Result<(), Why>,
     ) -> Result<(), Why> {
         let (block, count) = (basis.block as usize, basis.count as usize);
         let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -102,11 +102,11 @@ impl<T: Tree> Shared<T> {
                     if let Some(laid) = laid {
                         laid.lies(&part.sums, part.lies);
                     }
-                    let told = tell(&part.sums);
-                    if told.is_err() || !whole {
+                    let emitted = emit(&part.sums);
+                    if emitted.is_err() || !whole {
                         // It has become shorter: what was read is what is here.
                         work.over.store(true, Ordering::Relaxed);
-                        return told;
+                        return emitted;
                     }
                     number += 1;
                 }

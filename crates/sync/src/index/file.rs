@@ -113,7 +113,7 @@ impl SavedIndex {
             Part::End(role, offset) => sides[at(role)].end = offset,
         })?;
         if of != *places {
-            return Err(Unfit::Places);
+            return Err(Unfit::Directories);
         }
         Ok(Some(Self { file, sides }))
     }

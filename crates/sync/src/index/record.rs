@@ -35,7 +35,7 @@ pub enum Unfit {
     Version(u32),
     /// It is of other directories.
     #[error("it belongs to other directories")]
-    Places,
+    Directories,
     /// It is not what was written.
     #[error("it is damaged: {0}")]
     Damaged(&'static str),

@@ -124,7 +124,7 @@ fn what_is_damaged_anywhere_is_not_believed() {
     assert!(matches!(open(b"something that somebody wrote"), Err(Unfit::Foreign)));
     open(&whole).map(drop).expect("an index");
     let others = IndexedTrees { destination: b"/c".to_vec(), ..places() };
-    assert!(matches!(SavedIndex::open(&path, &others), Err(Unfit::Places)));
+    assert!(matches!(SavedIndex::open(&path, &others), Err(Unfit::Directories)));
     let folder = path.parent().expect("its folder");
     assert!(matches!(SavedIndex::open(folder, &places()), Err(Unfit::Foreign)));
     assert!(matches!(SavedIndex::open(&folder.join("none"), &places()), Ok(None)));
@@ -210,7 +210,7 @@ fn what_was_changed_in_this_tick_is_not_still() {
 
 /// Another side that asks for what it likes fills no disk with it.
 #[test]
-fn only_who_asks_in_order_has_room() {
+fn only_queries_in_order_have_space() {
     let path = place("room");
     let clock = Arc::new(ManualClock::at(0));
     let index = super::Index::open(&path, places(), false, clock).expect("an index");

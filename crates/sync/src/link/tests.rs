@@ -11,9 +11,9 @@ use super::*;
 
 /// Keeps what is written.
 #[derive(Clone, Default)]
-pub(crate) struct Kept(pub(crate) Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Recorder(pub(crate) Arc<Mutex<Vec<u8>>>);
 
-impl Write for Kept {
+impl Write for Recorder {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         lock(&self.0).extend_from_slice(bytes);
         Ok(bytes.len())
@@ -25,7 +25,7 @@ impl Write for Kept {
 
 #[test]
 fn messages_arrive_in_order() {
-    let (kept, stop) = (Kept::default(), Arc::default());
+    let (kept, stop) = (Recorder::default(), Arc::default());
     let (out, thread) =
         Out::start(Box::new(kept.clone()), &RateLimiter::new(0), &stop).expect("a thread");
     for _ in 0..200 {
@@ -92,7 +92,7 @@ impl Write for Once {
 }
 
 #[test]
-fn what_is_not_taken_is_told_behind_the_answer() {
+fn what_is_not_accepted_is_reported_after_the_answer() {
     let stop: Arc<Stop> = Arc::default();
     let (write, answered) = Unanswered::new(Box::new(Once(true)));
     let (out, thread) = Out::start(Box::new(write), &RateLimiter::new(0), &stop).expect("a thread");
@@ -162,7 +162,7 @@ fn the_other_sides_end_is_one_sentence_whichever_call_meets_it() {
 }
 
 #[test]
-fn what_is_sent_behind_the_last_message_may_find_nobody() {
+fn what_is_sent_after_the_last_message_may_have_no_receiver() {
     let stop: Arc<Stop> = Arc::default();
     let (out, thread) =
         Out::start(Box::new(Once(false)), &RateLimiter::new(0), &stop).expect("a thread");
@@ -177,7 +177,7 @@ fn what_is_sent_behind_the_last_message_may_find_nobody() {
 
 #[test]
 fn a_rate_is_kept() {
-    let (kept, stop) = (Kept::default(), Arc::default());
+    let (kept, stop) = (Recorder::default(), Arc::default());
     let (out, thread) =
         Out::start(Box::new(kept), &RateLimiter::new(1 << 20), &stop).expect("a thread");
     let began = monotonic_ns();
@@ -192,7 +192,7 @@ fn a_rate_is_kept() {
 }
 
 #[test]
-fn who_waits_is_woken_by_the_end() {
+fn waiters_are_woken_by_the_end() {
     let stop: Arc<Stop> = Arc::default();
     let watched = Watched::new(0, &stop);
     let waits = Arc::clone(&watched);

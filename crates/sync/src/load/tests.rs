@@ -27,7 +27,7 @@ fn of(source: Load, destination: Load) -> Option<Limiter> {
 }
 
 #[test]
-fn each_limit_is_told_by_what_is_waited_for() {
+fn each_limit_is_derived_from_what_is_waited_for() {
     use Limiter::{Bandwidth, DestinationDisk, Link, Processor, SourceDisk, Window};
     let idle = || second(50, 0, 100);
     let held = |busy| streams(second(50, 3_500, 300), 4, busy);
@@ -57,7 +57,7 @@ fn each_limit_is_told_by_what_is_waited_for() {
 }
 
 #[test]
-fn nothing_is_said_of_what_is_not_seen() {
+fn nothing_is_reported_of_what_is_not_observed() {
     assert_eq!(of(second(10, 10, 10), second(10, 10, 10)), None, "both wait for each other");
     assert_eq!(of(nothing(), second(900, 0, 0)), None, "a side that has not told");
     let (source, destination) = (second(900, 0, 0), second(0, 0, 0));
@@ -101,8 +101,8 @@ fn the_rate_is_that_of_the_last_seconds() {
     // It becomes slower: what was long ago does not count.
     let mut last = first;
     for tenths in 6..60 {
-        meter.tell(Role::SOURCE, second_at(tenths, 900));
-        meter.tell(Role::DESTINATION, second_at(tenths, 10));
+        meter.store(Role::SOURCE, second_at(tenths, 900));
+        meter.store(Role::DESTINATION, second_at(tenths, 10));
         last = meter.progress(at(tenths), counts(500 + (tenths - 5) * 10, true));
     }
     assert_eq!(last.rate, 100);
@@ -118,7 +118,7 @@ fn second_at(tenths: u64, disk: u64) -> Load {
 }
 
 #[test]
-fn tcp_tells_of_a_window_that_is_full() {
+fn tcp_reports_a_window_that_is_full() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let mut socket = TcpStream::connect(listener.local_addr().expect("it")).expect("a socket");
     let _other = listener.accept().expect("it");

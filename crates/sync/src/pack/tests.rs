@@ -29,20 +29,20 @@ fn what_shrinks_is_packed_and_comes_back() {
 }
 
 #[test]
-fn what_is_not_what_it_says_is_refused() {
+fn packed_data_that_differs_from_its_length_is_refused() {
     let (packer, unpacker) = (Packer::default(), Unpacker::default());
     let zeros = vec![0; DSYNC_PIECE];
     let packed = packer.pack(&zeros).expect("packed");
-    let says = |bytes: &[u8], length| unpacker.bytes(bytes, length).err();
-    assert!(says(&packed, DSYNC_PIECE as u32).is_none());
-    assert!(says(&packed, DSYNC_PIECE as u32 - 1).is_some(), "less than there is");
-    assert!(says(&packed, 1).is_some());
-    assert!(says(&packed[..packed.len() - 1], DSYNC_PIECE as u32).is_some(), "cut off");
-    assert!(says(b"no zstd at all", 14).is_some());
-    assert!(says(&packed, u32::MAX).is_some(), "more than a piece");
+    let refusal = |bytes: &[u8], length| unpacker.bytes(bytes, length).err();
+    assert!(refusal(&packed, DSYNC_PIECE as u32).is_none());
+    assert!(refusal(&packed, DSYNC_PIECE as u32 - 1).is_some(), "less than there is");
+    assert!(refusal(&packed, 1).is_some());
+    assert!(refusal(&packed[..packed.len() - 1], DSYNC_PIECE as u32).is_some(), "cut off");
+    assert!(refusal(b"no zstd at all", 14).is_some());
+    assert!(refusal(&packed, u32::MAX).is_some(), "more than a piece");
     let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 1).expect("packed");
-    assert!(says(&bomb, DSYNC_PIECE as u32).is_some(), "no more than it says is made of it");
+    assert!(refusal(&bomb, DSYNC_PIECE as u32).is_some(), "no more than it says is made of it");
     let half = packer.pack(&zeros[..1_000]).expect("packed");
-    assert!(says(&half, 2_000).is_some(), "more than there is");
-    assert!(says(&[], 5).is_some());
+    assert!(refusal(&half, 2_000).is_some(), "more than there is");
+    assert!(refusal(&[], 5).is_some());
 }

@@ -18,16 +18,16 @@ mod tests;
 
 /// Where a tree is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// On this machine.
-    Here(PathBuf),
+    Local(PathBuf),
     /// On another.
-    There(There),
+    Remote(RemoteDirectory),
 }
 
 /// A directory of another machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct There {
+pub struct RemoteDirectory {
     /// The machine as ssh takes it, with the user if one was named.
     pub host: String,
     /// The port, if one was named.
@@ -47,16 +47,16 @@ const SHARE_PORT: u16 = 218;
 ///
 /// # Errors
 /// What cannot be meant, as a sentence.
-pub fn place(text: &[u8]) -> Result<Place, String> {
+pub fn place(text: &[u8]) -> Result<Location, String> {
     use std::os::unix::ffi::OsStrExt;
-    let here = || Ok(Place::Here(PathBuf::from(std::ffi::OsStr::from_bytes(text))));
+    let here = || Ok(Location::Local(PathBuf::from(std::ffi::OsStr::from_bytes(text))));
     if let Some(rest) = text.strip_prefix(b"dsync://") {
         let there = url(rest)?;
         let port = Some(there.port.unwrap_or(SHARE_PORT));
-        return Ok(Place::There(There { port, share: true, ..there }));
+        return Ok(Location::Remote(RemoteDirectory { port, share: true, ..there }));
     }
     if let Some(rest) = text.strip_prefix(b"ssh://") {
-        return url(rest).map(Place::There);
+        return url(rest).map(Location::Remote);
     }
     // An address of IPv6 has colons itself, and is written in brackets.
     let at = text.iter().position(|b| *b == b']').unwrap_or(0);
@@ -66,14 +66,14 @@ pub fn place(text: &[u8]) -> Result<Place, String> {
         Some(colon) => {
             let host =
                 std::str::from_utf8(&text[..colon]).map_err(|_| "the host is not valid UTF-8")?;
-            there(host, None, &text[colon + 1..]).map(Place::There)
+            there(host, None, &text[colon + 1..]).map(Location::Remote)
         }
         None => here(),
     }
 }
 
 /// What follows `ssh://`.
-fn url(rest: &[u8]) -> Result<There, String> {
+fn url(rest: &[u8]) -> Result<RemoteDirectory, String> {
     let slash = rest.iter().position(|b| *b == b'/').ok_or("it has no path")?;
     let (host, path) = rest.split_at(slash);
     let host = std::str::from_utf8(host).map_err(|_| "the host is not valid UTF-8")?;
@@ -88,7 +88,7 @@ fn url(rest: &[u8]) -> Result<There, String> {
     there(host, port, path)
 }
 
-fn there(host: &str, port: Option<u16>, path: &[u8]) -> Result<There, String> {
+fn there(host: &str, port: Option<u16>, path: &[u8]) -> Result<RemoteDirectory, String> {
     let bare = host.replace(['[', ']'], "");
     // What begins with a dash would be an option of ssh.
     if bare
@@ -98,10 +98,10 @@ fn there(host: &str, port: Option<u16>, path: &[u8]) -> Result<There, String> {
         return Err(format!("{host:?} is not a host"));
     }
     let path = if path.is_empty() { b"." } else { path };
-    Ok(There { host: bare, port, path: path.to_vec(), share: false })
+    Ok(RemoteDirectory { host: bare, port, path: path.to_vec(), share: false })
 }
 
-impl There {
+impl RemoteDirectory {
     /// The machine's name or address, without the user; a name that only ssh knows may lead
     /// nowhere.
     pub fn machine(&self) -> &str {
@@ -128,7 +128,7 @@ impl Shell {
     ///
     /// # Errors
     /// The program that reaches it does not start.
-    pub fn reach(&self, there: &There) -> Result<(Reached, Link), SyncError> {
+    pub fn reach(&self, there: &RemoteDirectory) -> Result<(Reached, Link), SyncError> {
         let (program, options) = self.rsh.split_first().ok_or(SyncError::Broken("no program"))?;
         let mut command = Command::new(program);
         command.args(options);
@@ -158,7 +158,7 @@ impl Shell {
                 close,
                 closes: true,
                 beside: DataStreams::Nothing,
-                patience: DSYNC_STREAM_PATIENCE,
+                timeout: DSYNC_STREAM_PATIENCE,
                 lends: None,
             },
         ))

@@ -136,7 +136,7 @@ impl State {
     }
 
     /// Lets so much go over the control stream again if streams were awaited for long enough.
-    fn go_on(&mut self, now_ns: u64, early: u64) {
+    fn allow_more(&mut self, now_ns: u64, early: u64) {
         let awaited = self.awaited_ns.map_or(0, |since| now_ns.saturating_sub(since));
         if self.carrier == Carrier::Awaited && awaited >= DSYNC_AWAITED.as_nanos() as u64 {
             self.early = early;
@@ -346,12 +346,12 @@ impl Bulk {
 
     /// Abandons the streams that stand still, and lets the run continue without those that have not
     /// come up yet: a firewall may drop what is sent to them.
-    pub fn look_after(&self, patience: Duration) {
+    pub fn look_after(&self, timeout: Duration) {
         let now = monotonic_ns();
         if self.out.waiting() == 0 {
-            self.state.change(|state| state.go_on(now, self.early));
+            self.state.change(|state| state.allow_more(now, self.early));
         }
-        for number in self.state.change(|state| line::still(state.lines.iter(), now, patience)) {
+        for number in self.state.change(|state| line::still(state.lines.iter(), now, timeout)) {
             self.give_up(number);
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn sent<T: Tree>(shared: &Shared<T>, seen: ScannedEntry) -> Result<Me
     }
     // Within one machine names and numbers are the same.
     if shared.options.owners && shared.options.names && shared.lends.is_none() {
-        shared.owners.tell(&shared.tree, &shared.out, &meta)?;
+        shared.owners.send_names(&shared.tree, &shared.out, &meta)?;
     }
     Ok(meta)
 }

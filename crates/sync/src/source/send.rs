@@ -44,9 +44,9 @@ impl From<io::Error> for Failed {
 /// What is left to be sent of a file.
 enum Sent {
     /// All of it.
-    Whole(Small),
+    All(Small),
     /// That it ends.
-    Parts(Ended),
+    End(Ended),
 }
 
 /// A file in one piece.
@@ -70,7 +70,7 @@ pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> 
         Ok(sent) => (sent, Bytes(Vec::new())),
         Err(Failed::File(why)) => {
             let failed = Ended { outcome: Outcome::FAILED, hash: [0; 32], meta: None };
-            (Sent::Parts(failed), sentence::<DSYNC_TEXT_MAX>(&why))
+            (Sent::End(failed), sentence::<DSYNC_TEXT_MAX>(&why))
         }
         Err(Failed::Run(why)) => return Err(why),
     };
@@ -84,10 +84,10 @@ pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> 
         asked.sums -= job.sums_wanted();
     }
     match sent {
-        Sent::Whole(Small { meta, hash, bytes }) => shared.bulk.send(&bytes, |unpacked, bytes| {
+        Sent::All(Small { meta, hash, bytes }) => shared.bulk.send(&bytes, |unpacked, bytes| {
             Message::Whole(Whole { id, meta, hash, unpacked, bytes })
         }),
-        Sent::Parts(Ended { outcome, hash, meta }) => {
+        Sent::End(Ended { outcome, hash, meta }) => {
             shared.out.send(&Message::End(End { id, outcome, hash, pieces, meta, why }))
         }
     }
@@ -108,7 +108,7 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Sent,
         if same || need.wish == SendMode::COMPARE {
             let outcome = if same { Outcome::SAME } else { Outcome::OTHER };
             let meta = Some(plain(shared, seen)?);
-            return Ok(Sent::Parts(Ended { outcome, hash: [0; 32], meta }));
+            return Ok(Sent::End(Ended { outcome, hash: [0; 32], meta }));
         }
     }
     let old = need.basis.as_ref().map_or(0, |basis| basis.count as usize);
@@ -123,7 +123,7 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Sent,
         && lends.is_none()
         && let Some(small) = small(shared, &file)?
     {
-        return Ok(Sent::Whole(small));
+        return Ok(Sent::All(small));
     }
     for turn in 0..TRIES {
         let before = shared.tree.look_open(&file)?;
@@ -149,7 +149,7 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Sent,
         }
         let hash = sending.digest.finish();
         if shared.tree.stamp(file)? == before.stamp() {
-            return Ok(Sent::Parts(Ended { outcome: Outcome::WHOLE, hash, meta: None }));
+            return Ok(Sent::End(Ended { outcome: Outcome::WHOLE, hash, meta: None }));
         }
     }
     Err(changing())
@@ -370,7 +370,7 @@ impl<T: Tree> Sending<'_, T> {
 fn whole(
     (start, end): (u64, u64),
     mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
-    tell: &mut impl FnMut(Part<'_>) -> Result<(), Failed>,
+    emit: &mut impl FnMut(Part<'_>) -> Result<(), Failed>,
 ) -> Result<(), Failed> {
     let mut at = start;
     let mut bytes = vec![0; DSYNC_PIECE.min((end - start) as usize)];
@@ -380,7 +380,7 @@ fn whole(
             // It has become shorter, which is seen at its end.
             0 => break,
             n => {
-                tell(Part::New(at, &bytes[..n]))?;
+                emit(Part::New(at, &bytes[..n]))?;
                 at += n as u64;
             }
         }

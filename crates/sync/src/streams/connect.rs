@@ -21,7 +21,7 @@ use crate::stop::Stop;
 
 /// How many streams are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Wish {
+pub enum StreamCount {
     /// As many as bring something.
     #[default]
     Auto,
@@ -33,7 +33,7 @@ pub enum Wish {
 #[derive(Debug, Clone, Default)]
 pub struct Calling {
     /// How many.
-    pub wish: Wish,
+    pub wish: StreamCount,
     /// The ports that the other side may use, the lowest and the highest; any for 0.
     pub ports: (u16, u16),
     /// Names or addresses by which the other side may be reached, in addition to the one it offers.
@@ -43,14 +43,14 @@ pub struct Calling {
 impl Calling {
     /// Nothing but the control stream.
     pub fn none() -> Self {
-        Self { wish: Wish::Fixed(0), ..Self::default() }
+        Self { wish: StreamCount::Fixed(0), ..Self::default() }
     }
 
     /// Most streams that there may be.
     pub fn most(&self) -> usize {
         match self.wish {
-            Wish::Auto => DSYNC_STREAMS_MAX,
-            Wish::Fixed(streams) => streams.min(DSYNC_STREAMS_MAX),
+            StreamCount::Auto => DSYNC_STREAMS_MAX,
+            StreamCount::Fixed(streams) => streams.min(DSYNC_STREAMS_MAX),
         }
     }
 }
@@ -69,13 +69,13 @@ pub struct Caller {
 }
 
 /// A way that was found.
-struct Way {
+struct PeerPath {
     address: SocketAddr,
     rtt_ns: u64,
 }
 
 /// A connection and its way, or why there is none to a host.
-type Found = Result<(TcpStream, Way), String>;
+type Connected = Result<(TcpStream, PeerPath), String>;
 
 impl Caller {
     /// Takes an offer.
@@ -94,7 +94,7 @@ impl Caller {
             hosts,
             port,
             most: calling.most().min(offer.most as usize),
-            fixed: calling.wish != Wish::Auto,
+            fixed: calling.wish != StreamCount::Auto,
             report: Arc::clone(report),
             numbers: AtomicU32::new(0),
         })
@@ -167,7 +167,7 @@ impl Caller {
         streams: &Arc<Streams>,
         hooks: &Arc<Hooks>,
         asked: &mut usize,
-    ) -> Result<(Arc<Way>, Stream), String> {
+    ) -> Result<(Arc<PeerPath>, Stream), String> {
         let mut why = "no address of the other side is known".to_owned();
         let until = monotonic_ns() + DSYNC_CONNECT_TIMEOUT.as_nanos() as u64;
         let ways = self.ways(until).map_err(|e| e.to_string())?;
@@ -197,7 +197,7 @@ impl Caller {
     }
 
     /// Tries all addresses at once.
-    fn ways(&self, until: u64) -> Result<Receiver<Found>, SyncError> {
+    fn ways(&self, until: u64) -> Result<Receiver<Connected>, SyncError> {
         let (found, ways) = channel();
         for host in &self.hosts {
             let (host, port, found) = (host.clone(), self.port, found.clone());
@@ -214,7 +214,7 @@ impl Caller {
     /// One more stream. What does not come up is no loss.
     fn more(
         self: &Arc<Self>,
-        way: &Arc<Way>,
+        way: &Arc<PeerPath>,
         streams: &Arc<Streams>,
         hooks: &Arc<Hooks>,
     ) -> Result<(), SyncError> {
@@ -243,7 +243,7 @@ impl Caller {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn comes_up(&self, way: &Way, stream: &Stream, streams: &Streams) {
+    fn comes_up(&self, way: &PeerPath, stream: &Stream, streams: &Streams) {
         (self.report)(Event::Carried(Carried {
             streams: streams.came_up(),
             rtt_ns: way.rtt_ns,
@@ -254,13 +254,15 @@ impl Caller {
 }
 
 /// Connects to the first address of a host that answers.
-fn connect(host: &str, port: u16, until_ns: u64) -> std::io::Result<(TcpStream, Way)> {
+fn connect(host: &str, port: u16, until_ns: u64) -> std::io::Result<(TcpStream, PeerPath)> {
     let mut failed = std::io::Error::from(std::io::ErrorKind::NotFound);
     for address in (host, port).to_socket_addrs()? {
         let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
         let began = monotonic_ns();
         match TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1))) {
-            Ok(socket) => return Ok((socket, Way { address, rtt_ns: monotonic_ns() - began })),
+            Ok(socket) => {
+                return Ok((socket, PeerPath { address, rtt_ns: monotonic_ns() - began }));
+            }
             Err(e) => failed = e,
         }
     }

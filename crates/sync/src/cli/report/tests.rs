@@ -24,7 +24,7 @@ fn progress(limiter: Option<Limiter>, left_ns: Option<u64>) -> Progress {
 }
 
 #[test]
-fn the_line_says_how_fast_how_long_and_what_limits() {
+fn the_line_shows_the_rate_the_time_and_the_limit() {
     let text = far(&progress(Some(Limiter::SourceDisk), Some(3_000_000_000)));
     assert!(text.starts_with("7 entries, 2 of 5 files, "), "{text}");
     assert!(text.contains("/s, 3") && text.ends_with(" left, limited by source disk"), "{text}");

@@ -22,7 +22,7 @@ fn it_waits_longer_each_time_and_gives_up() {
 }
 
 #[test]
-fn what_was_carried_begins_the_count_anew() {
+fn transferred_data_restarts_the_count() {
     let mut again = Retry::new(2);
     assert_eq!(seconds(again.after(&gone(), false)), Some((1, 1)));
     assert_eq!(seconds(again.after(&gone(), false)), Some((2, 0)));
@@ -53,7 +53,7 @@ fn what_is_wrong_from_the_beginning_is_not_tried_again() {
 }
 
 #[test]
-fn whoever_writes_there_says_it_in_those_words() {
+fn the_sources_of_the_messages_use_these_words() {
     let busy = SyncError::Busy("/copy".to_owned()).to_string();
     assert!(busy.ends_with(SyncError::BUSY), "{busy}");
 }

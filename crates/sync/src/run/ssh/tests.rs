@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use super::{Place, There, place};
+use super::{Location, RemoteDirectory, place};
 
-fn there(host: &str, port: Option<u16>, path: &str) -> Place {
+fn there(host: &str, port: Option<u16>, path: &str) -> Location {
     let (host, path) = (host.to_owned(), path.as_bytes().to_vec());
-    Place::There(There { host, port, path, share: false })
+    Location::Remote(RemoteDirectory { host, port, path, share: false })
 }
 
-fn share(host: &str, port: u16, path: &str) -> Place {
+fn share(host: &str, port: u16, path: &str) -> Location {
     let (host, path) = (host.to_owned(), path.as_bytes().to_vec());
-    Place::There(There { host, port: Some(port), path, share: true })
+    Location::Remote(RemoteDirectory { host, port: Some(port), path, share: true })
 }
 
 #[test]
@@ -29,10 +29,10 @@ fn places_are_what_scp_takes_them_for() {
         ("ssh://[::1]/x", there("::1", None, "/x")),
         ("dsync://nas/export/a", share("nas", 218, "/export/a")),
         ("dsync://ann@[::1]:10218/x", share("ann@::1", 10_218, "/x")),
-        ("/a:b", Place::Here(PathBuf::from("/a:b"))),
-        ("./a:b", Place::Here(PathBuf::from("./a:b"))),
-        ("a/b:c", Place::Here(PathBuf::from("a/b:c"))),
-        (":a", Place::Here(PathBuf::from(":a"))),
+        ("/a:b", Location::Local(PathBuf::from("/a:b"))),
+        ("./a:b", Location::Local(PathBuf::from("./a:b"))),
+        ("a/b:c", Location::Local(PathBuf::from("a/b:c"))),
+        (":a", Location::Local(PathBuf::from(":a"))),
     ] {
         assert_eq!(place(text.as_bytes()), Ok(wanted), "{text}");
     }

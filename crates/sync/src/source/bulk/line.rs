@@ -93,25 +93,25 @@ impl Line {
     }
 }
 
-/// The streams that stand still: nothing of what they carry was taken for as long as `patience`,
+/// The streams that stand still: nothing of what they carry was taken for as long as `timeout`,
 /// and meanwhile something of what others carry; or for several times as long, whatever others do.
 pub fn still<'a>(
     lines: impl Iterator<Item = (&'a u32, &'a Line)> + Clone,
     now_ns: u64,
-    patience: Duration,
+    timeout: Duration,
 ) -> Vec<u32> {
-    let patience = patience.as_nanos() as u64;
+    let timeout = timeout.as_nanos() as u64;
     let stands = |line: &Line, long: u64| {
         !line.broken && !line.lots.is_empty() && now_ns.saturating_sub(line.moved_ns) >= long
     };
     let others_go = |number: u32, line: &Line| {
         lines.clone().any(|(other, it)| {
-            *other != number && it.taken > 0 && it.moved_ns >= line.moved_ns + patience / 2
+            *other != number && it.taken > 0 && it.moved_ns >= line.moved_ns + timeout / 2
         })
     };
     let is_still = |(number, line): &(&u32, &Line)| {
-        stands(line, patience * u64::from(DSYNC_PATIENCE_ALONE))
-            || (stands(line, patience) && others_go(**number, line))
+        stands(line, timeout * u64::from(DSYNC_PATIENCE_ALONE))
+            || (stands(line, timeout) && others_go(**number, line))
     };
     lines.clone().filter(is_still).map(|(number, _)| *number).collect()
 }

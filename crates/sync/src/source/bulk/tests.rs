@@ -10,7 +10,7 @@ use wire::dsync::Data;
 
 use super::*;
 use crate::link::read_frame;
-use crate::link::tests::Kept;
+use crate::link::tests::Recorder;
 use crate::stop::lock;
 use crate::streams::tls::{PeerIdentity, Shown};
 
@@ -49,18 +49,18 @@ fn what_is_early_does_not_count_once_there_are_streams() {
 }
 
 #[test]
-fn a_run_goes_on_while_nothing_lets_streams_come_up() {
+fn a_run_continues_while_no_stream_comes_up() {
     let (awaited, long) = (DSYNC_AWAITED.as_nanos() as u64, 1 << 60);
     let mut state = State { early: 1, awaited_ns: Some(5), ..empty() };
-    state.go_on(5 + awaited - 1, 10);
+    state.allow_more(5 + awaited - 1, 10);
     assert_eq!(state.early, 1, "they may come up any moment");
-    state.go_on(5 + awaited, 10);
+    state.allow_more(5 + awaited, 10);
     assert_eq!((state.way(10), state.way(1)), (Some(Route::Control), None));
     state.carrier = Carrier::Streams;
-    state.go_on(long, 10);
+    state.allow_more(long, 10);
     assert_eq!(state.early, 0, "there are some");
     let mut state = State { early: 1, ..empty() };
-    state.go_on(long, 10);
+    state.allow_more(long, 10);
     assert_eq!(state.early, 1, "the other side has not answered yet");
 }
 
@@ -68,13 +68,13 @@ fn a_run_goes_on_while_nothing_lets_streams_come_up() {
 struct Setup {
     bulk: Arc<Bulk>,
     out: Out,
-    kept: Kept,
+    kept: Recorder,
     stop: Arc<Stop>,
 }
 
 impl Setup {
     fn new(rate: u64) -> Self {
-        let (kept, stop) = (Kept::default(), Arc::default());
+        let (kept, stop) = (Recorder::default(), Arc::default());
         let (out, _) =
             Out::start(Box::new(kept.clone()), &RateLimiter::new(0), &stop).expect("a thread");
         let report: Report = Arc::new(|_| {});

@@ -22,7 +22,7 @@ fn they_are_there_as_they_come() {
 }
 
 #[test]
-fn what_comes_after_its_end_is_for_nobody() {
+fn what_comes_after_its_end_is_dropped() {
     let mut coming = Coming::default();
     assert!(coming.expect(1, 4));
     assert!(matches!(coming.add(1, sums(1)), Some(Ok(()))));
@@ -41,7 +41,7 @@ fn more_than_were_announced_are_refused() {
 }
 
 #[test]
-fn those_that_are_still_to_come_for_nobody_are_counted() {
+fn pending_items_without_a_receiver_are_counted() {
     let mut coming = Coming::default();
     for id in 0..3 {
         assert!(coming.expect(id, 2));

@@ -138,7 +138,7 @@ impl<T: Tree> Sending<'_, T> {
             (places.misses, places.skip) = (0, 0);
             let full = (places.run.1.len() as u64 + 1) * block > DSYNC_PIECE as u64;
             if open < at || full {
-                self.told(places)?;
+                self.report_placed(places)?;
                 self.between(places, (open, at))?;
             }
             if places.run.1.is_empty() {
@@ -148,7 +148,7 @@ impl<T: Tree> Sending<'_, T> {
             at += block;
             open = at;
         }
-        self.told(places)?;
+        self.report_placed(places)?;
         self.leave(places, (open, end));
         Ok(())
     }
@@ -165,7 +165,7 @@ impl<T: Tree> Sending<'_, T> {
     }
 
     /// Reports the blocks that are at their places.
-    fn told(&mut self, places: &mut BlockSearch<'_>) -> Result<(), Failed> {
+    fn report_placed(&mut self, places: &mut BlockSearch<'_>) -> Result<(), Failed> {
         let (at, sums) = (places.run.0, std::mem::take(&mut places.run.1));
         let length = sums.len() as u64 * places.block;
         match length {

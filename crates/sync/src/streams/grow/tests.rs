@@ -178,7 +178,7 @@ fn a_queue_that_is_gone_for_a_moment_is_no_reason_for_more() {
 }
 
 #[test]
-fn a_rate_that_rises_by_itself_is_waited_for_and_a_full_link_gets_no_more() {
+fn a_rate_that_rises_alone_is_waited_for_and_a_full_link_gets_no_more() {
     for ms in [20, 100, 200] {
         let mut link = Simulated::new(ms * 1_000_000, 0.0);
         link.deep = true;

@@ -14,7 +14,7 @@ fn port(wished: u16, ports: Option<(u16, u16)>) -> Result<u32, SyncError> {
 }
 
 #[test]
-fn who_has_more_rights_than_those_who_ask_chooses_the_ports() {
+fn the_side_with_more_rights_chooses_the_ports() {
     let (wished, chosen) = (free(), free());
     assert_eq!(port(wished, None).unwrap(), u32::from(wished));
     assert_eq!(port(wished, Some((chosen, chosen))).unwrap(), u32::from(chosen));

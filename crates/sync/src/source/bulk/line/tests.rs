@@ -47,12 +47,12 @@ fn what_was_not_taken_is_left_frame_by_frame() {
 }
 
 #[test]
-fn who_stands_still_while_others_go_on_is_given_up() {
-    let patience = Duration::from_nanos(100);
+fn a_stalled_stream_is_abandoned_while_others_continue() {
+    let timeout = Duration::from_nanos(100);
     let mut lines: HashMap<u32, Line> = (0..3).map(|number| (number, line())).collect();
     let lot = frames(&[b"a"]);
     let size = lot.len() as u64;
-    let still_at = |lines: &HashMap<u32, Line>, now| still(lines.iter(), now, patience);
+    let still_at = |lines: &HashMap<u32, Line>, now| still(lines.iter(), now, timeout);
     assert!(still_at(&lines, 10_000).is_empty(), "who has nothing does not stand still");
     for line in lines.values_mut() {
         line.give(lot.clone(), 1_000);
