@@ -27,7 +27,7 @@ const FILES: usize = 8;
 
 /// Direction of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// From the server's memory to the client.
     Send,
     /// From the client into the server's page cache.
@@ -66,7 +66,7 @@ impl Drop for Bare {
 ///
 /// # Errors
 /// When it cannot listen.
-pub fn serve(way: Way, dir: &Path) -> io::Result<()> {
+pub fn serve(way: Direction, dir: &Path) -> io::Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     println!("{}", listener.local_addr()?.port());
     io::stdout().flush()?;
@@ -74,8 +74,8 @@ pub fn serve(way: Way, dir: &Path) -> io::Result<()> {
         // The warm-up's files are used again: fresh pages cost many times as much as touched ones.
         let (stream, path) = (stream?, dir.join(format!("bare.{}", n % FILES)));
         std::thread::spawn(move || match way {
-            Way::Send => send_loop(stream),
-            Way::Receive => receive_loop(stream, &path),
+            Direction::Send => send_loop(stream),
+            Direction::Receive => receive_loop(stream, &path),
         });
     }
     Ok(())
@@ -108,7 +108,7 @@ fn receive_loop(mut stream: TcpStream, path: &Path) -> io::Result<()> {
 /// When a connection breaks.
 pub fn drive(
     to: SocketAddr,
-    way: Way,
+    way: Direction,
     streams: usize,
     depth: usize,
     time: Duration,
@@ -123,12 +123,12 @@ pub fn drive(
     Ok(bytes)
 }
 
-fn stream(to: SocketAddr, way: Way, depth: usize, until: Deadline) -> io::Result<u64> {
+fn stream(to: SocketAddr, way: Direction, depth: usize, until: Deadline) -> io::Result<u64> {
     let mut socket = TcpStream::connect(to)?;
     socket.set_nodelay(true)?;
     let (ask, answer) = match way {
-        Way::Send => (HEAD, HEAD + BLOCK),
-        Way::Receive => (HEAD + BLOCK, HEAD),
+        Direction::Send => (HEAD, HEAD + BLOCK),
+        Direction::Receive => (HEAD + BLOCK, HEAD),
     };
     let (out, mut sink) = (vec![0x33; ask], vec![0; (256 << 10).min(answer)]);
     let mut done = 0;

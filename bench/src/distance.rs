@@ -162,7 +162,7 @@ pub fn run(cli: &Cli, wanted: &Wanted) -> io::Result<()> {
     let scene = Scene { networks: &networks, far: &far, data: &data, plimsoll, rate, most };
     let (points, jobs) = (outcome.points.len(), outcome.jobs.clone());
     if let Some(out) = cli.out.as_deref().filter(|_| wanted.go_on) {
-        record::go_on(out, wanted, &mut outcome)?;
+        record::resume(out, wanted, &mut outcome)?;
     }
     for round in 0..wanted.rounds {
         for n in 0..points {

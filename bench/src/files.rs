@@ -26,7 +26,7 @@ use serde_json::json;
 
 use crate::Cli;
 use case::{Case, PROTOCOLS};
-use peers::{Gap, Peer, Way};
+use peers::{Endpoint, Gap, Peer};
 use transfer::Figure;
 use tree::Tree;
 
@@ -151,7 +151,7 @@ fn turns(
     outcome: &mut Outcome,
 ) -> io::Result<()> {
     let Some(case) = outcome.cases.get(n).cloned() else { return Ok(()) };
-    let mut servers: Vec<(&Peer, &Way)> =
+    let mut servers: Vec<(&Peer, &Endpoint)> =
         peers.iter().filter_map(|peer| Some((peer, peer.way(&case)?))).collect();
     let mut lost = Vec::new();
     for (peer, way) in &servers {

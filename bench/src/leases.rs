@@ -78,7 +78,7 @@ fn all(cli: &Cli, arguments: &Arguments, base: &Path) -> io::Result<(Vec<Outcome
         let builds = Builds::start(&base.join("transfers"), &cli.binary, &cli.binary)?;
         let (port, share, state) = builds.smb(1)?;
         let root = builds.root().to_owned();
-        let place = Place::new(&cli.binary, &state, (port, share), root)?;
+        let place = SmbShare::new(&cli.binary, &state, (port, share), root)?;
         let held = place.hold(arguments.leases)?;
         rows.extend(builds.measure(extent)?);
         drop(held);
@@ -94,7 +94,7 @@ fn nfs(cli: &Cli, arguments: &Arguments, base: &Path) -> io::Result<(Vec<Outcome
         let server = servers::plimsoll(&cli.binary, &share, &state, offset)?;
         let exported = server.url(Version::V3).rsplit('/').next().unwrap_or_default().to_owned();
         let at = (SMB_PORT + offset, exported);
-        let place = Place::new(&cli.binary, &state, at, share)?;
+        let place = SmbShare::new(&cli.binary, &state, at, share)?;
         io::Result::Ok((server, place))
     };
     let ((without, plain), (with, place)) = (start(0)?, start(1)?);
@@ -107,14 +107,14 @@ fn nfs(cli: &Cli, arguments: &Arguments, base: &Path) -> io::Result<(Vec<Outcome
 }
 
 /// A share with SMB.
-struct Place {
+struct SmbShare {
     at: SocketAddr,
     share: String,
     /// Its directory.
     root: PathBuf,
 }
 
-impl Place {
+impl SmbShare {
     /// Enables SMB at a server, and makes its user.
     fn new(
         binary: &Path,
@@ -266,7 +266,7 @@ struct Opener {
 }
 
 impl Opener {
-    fn new(place: &Place, pid: u32) -> io::Result<Self> {
+    fn new(place: &SmbShare, pid: u32) -> io::Result<Self> {
         place.files(OPENED, AT_ONCE)?;
         Ok(Self { smb: place.client(200)?, pid })
     }

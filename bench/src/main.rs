@@ -190,9 +190,9 @@ fn main() -> ExitCode {
         What::Generator { c_client, rounds, seconds } => {
             generator::run(&cli, c_client.as_deref(), *rounds, *seconds)
         }
-        What::BareSend => bare::serve(bare::Way::Send, &cli.scratch),
+        What::BareSend => bare::serve(bare::Direction::Send, &cli.scratch),
         What::BareEcho { answer } => echo::serve(*answer),
-        What::BareReceive => bare::serve(bare::Way::Receive, &cli.scratch),
+        What::BareReceive => bare::serve(bare::Direction::Receive, &cli.scratch),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use base::clock::{NS_PER_S, monotonic_ns};
 use lab::workload::Kind;
 
-use crate::bare::{self, Bare, Way};
+use crate::bare::{self, Bare, Direction};
 use crate::load::{self, Case, Figure};
 use crate::servers::{self, Server, Version};
 use crate::{Cli, cpu};
@@ -93,8 +93,8 @@ pub fn run(cli: &Cli, wanted: &Wanted<'_>) -> io::Result<()> {
             }
         }
         let way = match case.kind {
-            Kind::SeqRead => Some(Way::Send),
-            Kind::SeqWrite => Some(Way::Receive),
+            Kind::SeqRead => Some(Direction::Send),
+            Kind::SeqWrite => Some(Direction::Receive),
             _ => None,
         };
         if let Some(way) = way {
@@ -143,8 +143,8 @@ impl Drop for Cleanup {
     }
 }
 
-fn bare_figure(way: Way, dir: &Path, case: &Case, time: Duration) -> io::Result<Figure> {
-    let name = if way == Way::Send { "bare-send" } else { "bare-receive" };
+fn bare_figure(way: Direction, dir: &Path, case: &Case, time: Duration) -> io::Result<Figure> {
+    let name = if way == Direction::Send { "bare-send" } else { "bare-receive" };
     let (child, to) = Bare::start([OsStr::new("--scratch"), dir.as_os_str(), OsStr::new(name)])?;
     let (streams, depth) = (case.connections as usize, case.depth as usize);
     bare::drive(to, way, streams, depth, time / 2)?;

@@ -29,12 +29,12 @@ const STEP: u64 = 16 << 20;
 
 /// Pages that are held; free for others when it is dropped. They are of a file without a name,
 /// which uses no space where the turn writes.
-pub struct Room {
+pub struct ReservedPages {
     file: File,
     bytes: u64,
 }
 
-impl Room {
+impl ReservedPages {
     /// Holds `bytes`.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Room {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn give_way(mut self) -> io::Result<GivesWay> {
+    pub fn release_gradually(mut self) -> io::Result<GradualRelease> {
         let (stop, stopped) = channel();
         let gives = move || {
             while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
@@ -74,7 +74,7 @@ impl Room {
             }
         };
         let thread = std::thread::Builder::new().name("room".to_owned()).spawn(gives)?;
-        Ok(GivesWay { stop: Some(stop), thread: Some(thread) })
+        Ok(GradualRelease { stop: Some(stop), thread: Some(thread) })
     }
 }
 
@@ -89,12 +89,12 @@ fn unnamed() -> io::Result<File> {
 }
 
 /// Pages that are released gradually.
-pub struct GivesWay {
+pub struct GradualRelease {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for GivesWay {
+impl Drop for GradualRelease {
     fn drop(&mut self) {
         self.stop = None;
         let _ = self.thread.take().map(JoinHandle::join);

@@ -271,7 +271,8 @@ fn print(row: &Row, measured: &Measured) {
         let mid = median(&all);
         let ours = *server == servers::OURS;
         let ratio = peer.filter(|_| ours).map(|peer| mid / peer);
-        let told = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.2}"));
+        let formatted =
+            |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.2}"));
         let goal = row.most.filter(|_| ours);
         let met = match (ratio, goal) {
             (Some(ratio), Some(goal)) if ratio <= goal => "yes",
@@ -285,9 +286,9 @@ fn print(row: &Row, measured: &Measured) {
             unit(row),
             all.iter().copied().fold(f64::INFINITY, f64::min),
             all.iter().copied().fold(0.0, f64::max),
-            told(ratio),
+            formatted(ratio),
             if ours { row.peer } else { "" },
-            told(goal),
+            formatted(goal),
         );
     }
 }

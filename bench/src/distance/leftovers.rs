@@ -55,16 +55,16 @@ pub fn sweep(scratch: &Path) {
 /// # Errors
 /// No pipe, or no thread.
 pub fn watch(scratch: &Path) -> io::Result<()> {
-    let (told, tells) = io::pipe()?;
+    let (signals, tells) = io::pipe()?;
     TELLS.store(tells.into_raw_fd(), Ordering::Release);
     let scratch = scratch.to_owned();
-    std::thread::Builder::new().name("asked".to_owned()).spawn(move || end(&scratch, told))?;
+    std::thread::Builder::new().name("asked".to_owned()).spawn(move || end(&scratch, signals))?;
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
         // SAFETY: all zeros are a valid action; the handler only writes to a pipe. Child processes
         // have the default again, unlike with a signal that is blocked.
         let set = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = tell as extern "C" fn(libc::c_int) as usize;
+            action.sa_sigaction = notify as extern "C" fn(libc::c_int) as usize;
             action.sa_flags = libc::SA_RESTART;
             libc::sigaction(signal, &raw const action, std::ptr::null_mut())
         };
@@ -86,15 +86,15 @@ pub fn ended() -> io::Result<()> {
     }
 }
 
-extern "C" fn tell(_signal: libc::c_int) {
+extern "C" fn notify(_signal: libc::c_int) {
     let byte = 0u8;
     // SAFETY: write(2) may be called in a handler; the buffer has one byte. A full pipe is enough.
     unsafe { libc::write(TELLS.load(Ordering::Acquire), (&raw const byte).cast(), 1) };
 }
 
-fn end(scratch: &Path, mut told: PipeReader) {
+fn end(scratch: &Path, mut signals: PipeReader) {
     let (own, mut byte) = (std::process::id(), [0]);
-    while told.read_exact(&mut byte).is_ok() {
+    while signals.read_exact(&mut byte).is_ok() {
         if ASKED.swap(true, Ordering::AcqRel) {
             clear(scratch, own);
             std::process::exit(1);

@@ -88,7 +88,7 @@ impl Peer {
             }
             Kind::Rsync(program) => match self.shape {
                 Shape::Whole => rsync(program, far, &[&from, &there(&above)]),
-                Shape::Parts(_) => beside(program, job, data, far)?,
+                Shape::Parts(_) => parallel(program, job, data, far)?,
             },
             Kind::Scp => {
                 words(&["scp", "-F", &far.file("config"), "-r", "-p", "-q", &from, &there(&above)])
@@ -118,7 +118,7 @@ fn rsync(program: &Program, far: &Far, rest: &[&str]) -> Vec<String> {
 
 /// Several rsyncs in parallel: of the tree each takes the directories of a list, the lists having
 /// every n-th; of the large file each takes a part, a separate file.
-fn beside(program: &Program, job: Job, data: &Data, far: &Far) -> io::Result<Vec<String>> {
+fn parallel(program: &Program, job: Job, data: &Data, far: &Far) -> io::Result<Vec<String>> {
     let folder = Data::folder(job, Shape::Parts(BESIDE));
     let (from, to) = (data.from().join(folder), data.to().join(folder));
     let there = format!("root@{SECOND}:{}/", to.display());

@@ -78,7 +78,7 @@ pub fn as_json(wanted: &Wanted, outcome: &Outcome) -> Value {
 ///
 /// # Errors
 /// It is of another machine, of other settings or programs, or not such a file.
-pub fn go_on(path: &Path, wanted: &Wanted, outcome: &mut Outcome) -> io::Result<()> {
+pub fn resume(path: &Path, wanted: &Wanted, outcome: &mut Outcome) -> io::Result<()> {
     let text = match fs::read_to_string(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         text => text?,

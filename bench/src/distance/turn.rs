@@ -15,7 +15,7 @@ use super::flow;
 use super::link::{Networks, Point};
 use super::peers::Peer;
 use crate::group::Group;
-use crate::room::Room;
+use crate::room::ReservedPages;
 
 /// Characters of a program's output that are shown.
 const SAID_MAX: usize = 300;
@@ -76,7 +76,7 @@ impl Scene<'_> {
 
     fn carry(&self, point: &Point, peer: &Peer, job: Job) -> io::Result<Figure> {
         self.data.prepare(job, peer.shape)?;
-        let room = Room::hold_all()?;
+        let room = ReservedPages::hold_all()?;
         let command = peer.command(job, self.data, self.far)?;
         let mut words = Networks::within(&self.networks.near);
         words.extend(command);
@@ -85,7 +85,7 @@ impl Scene<'_> {
         // A new bridge for each turn, so that each turn has a separate verdict.
         let link = scene::Scene::between(self.plimsoll, places, &options);
         let link = link.map_err(io::Error::other)?;
-        let room = room.give_way()?;
+        let room = room.release_gradually()?;
         let (far, host) = (self.far.group.cpu_at_rest()?, stolen());
         let log = self.data.base.join("log");
         let start = monotonic_ns();

@@ -127,6 +127,6 @@ impl Builds {
     }
 }
 
-fn way<'a>(peer: &'a Peer, case: &Case) -> io::Result<&'a super::peers::Way> {
+fn way<'a>(peer: &'a Peer, case: &Case) -> io::Result<&'a super::peers::Endpoint> {
     peer.way(case).ok_or_else(|| io::Error::other(format!("no {}", case.protocol.name())))
 }

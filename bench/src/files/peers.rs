@@ -39,7 +39,7 @@ pub struct Peer {
     /// Its version, as it says itself.
     pub version: String,
     /// Its addresses.
-    pub ways: Vec<Way>,
+    pub ways: Vec<Endpoint>,
     /// Its processes.
     pub group: Group,
     /// It is measured for uploads only.
@@ -47,7 +47,7 @@ pub struct Peer {
 }
 
 /// One protocol of a server.
-pub struct Way {
+pub struct Endpoint {
     /// Which.
     pub protocol: Scheme,
     /// Where; the path is the root of the tree.
@@ -56,7 +56,7 @@ pub struct Way {
 
 impl Peer {
     /// The direction of a case, if this server is measured for it.
-    pub fn way(&self, case: &Case) -> Option<&Way> {
+    pub fn way(&self, case: &Case) -> Option<&Endpoint> {
         let asked = !self.uploads_only || case.work == Work::Upload;
         self.ways.iter().find(|way| asked && way.protocol == case.protocol)
     }
@@ -101,7 +101,7 @@ const ROSTER: [Row; 8] = [
 ///
 /// # Errors
 /// When the parts make no address.
-pub fn way(protocol: Scheme, port: u16, path: &str, cipher: &str) -> io::Result<Way> {
+pub fn way(protocol: Scheme, port: u16, path: &str, cipher: &str) -> io::Result<Endpoint> {
     let options = match protocol {
         Scheme::Sftp => format!("?insecure&cipher={cipher}"),
         other if other.is_secure() => "?insecure&tls=1.3&cipher=aes128-gcm".to_owned(),
@@ -110,7 +110,7 @@ pub fn way(protocol: Scheme, port: u16, path: &str, cipher: &str) -> io::Result<
     let path = path.trim_matches('/');
     let rest = format!("//{USER}:{PASSWORD}@127.0.0.1:{port}/{path}{options}");
     let at = ServiceAt::parse(protocol, &rest);
-    Ok(Way { protocol, at: at.map_err(io::Error::other)? })
+    Ok(Endpoint { protocol, at: at.map_err(io::Error::other)? })
 }
 
 /// Starts all that are requested for these protocols.

@@ -9,7 +9,7 @@ use lab::client::service::at::Scheme;
 use serde::Serialize;
 
 use super::case::{Case, Work};
-use super::peers::{Peer, Way};
+use super::peers::{Endpoint, Peer};
 use super::tree::Tree;
 use super::{PASSWORD, Wanted, case};
 
@@ -71,7 +71,7 @@ pub fn run(tree: &Tree, wanted: &Wanted, peers: &[Peer]) -> io::Result<Vec<Check
 }
 
 /// Time and CPU of one command; `None` when it failed.
-fn turn(case: &Case, tree: &Tree, peer: &Peer, way: &Way) -> io::Result<Option<(f64, f64)>> {
+fn turn(case: &Case, tree: &Tree, peer: &Peer, way: &Endpoint) -> io::Result<Option<(f64, f64)>> {
     let folder = tree.place(&Case { work: Work::Upload, ..case.clone() });
     let source = tree.source(case)?;
     let remote = match case.work {
@@ -94,7 +94,7 @@ fn turn(case: &Case, tree: &Tree, peer: &Peer, way: &Way) -> io::Result<Option<(
     Ok((done.unwrap_or(false) && there).then_some((seconds, used)))
 }
 
-fn curl(work: Work, way: &Way, remote: &str, local: &Path) -> io::Result<bool> {
+fn curl(work: Work, way: &Endpoint, remote: &str, local: &Path) -> io::Result<bool> {
     let at = &way.at;
     let scheme = match way.protocol {
         Scheme::Ftps => "ftp",
@@ -118,7 +118,7 @@ fn curl(work: Work, way: &Way, remote: &str, local: &Path) -> io::Result<bool> {
     Ok(done.status.success())
 }
 
-fn sftp(work: Work, way: &Way, remote: &str, local: &Path) -> io::Result<bool> {
+fn sftp(work: Work, way: &Endpoint, remote: &str, local: &Path) -> io::Result<bool> {
     let (at, own) = (&way.at, std::env::current_exe()?);
     let mut child = Command::new("sftp")
         .args(["-q", "-R", "64", "-B", "261120", "-P", &at.port.to_string()])

@@ -11,10 +11,10 @@ use lab::client::service::{self, Failure, Session};
 use serde::{Deserialize, Serialize};
 
 use super::case::{Case, Work};
-use super::peers::{Peer, Way};
-use super::tree::{Place, Tree};
+use super::peers::{Endpoint, Peer};
+use super::tree::{TransferFolder, Tree};
 use crate::cpu;
-use crate::room::Room;
+use crate::room::ReservedPages;
 
 /// How long small files are moved for the warm-up.
 const WARM_TIME: Duration = Duration::from_millis(200);
@@ -66,7 +66,7 @@ enum Look {
 ///
 /// # Errors
 /// When anything is refused, or is not what it should be.
-pub fn warm_up(case: &Case, tree: &Tree, peer: &Peer, way: &Way) -> io::Result<()> {
+pub fn warm_up(case: &Case, tree: &Tree, peer: &Peer, way: &Endpoint) -> io::Result<()> {
     turn(&tree.warm(case), tree, peer, way, (WARM_TIME, Look::Content)).map(drop)
 }
 
@@ -78,7 +78,7 @@ pub fn run(
     case: &Case,
     tree: &Tree,
     peer: &Peer,
-    way: &Way,
+    way: &Endpoint,
     time: Duration,
 ) -> io::Result<(Figure, Option<String>)> {
     turn(case, tree, peer, way, (time, Look::Sizes))
@@ -88,7 +88,7 @@ fn turn(
     case: &Case,
     tree: &Tree,
     peer: &Peer,
-    way: &Way,
+    way: &Endpoint,
     (time, look): (Duration, Look),
 ) -> io::Result<(Figure, Option<String>)> {
     let place = tree.place(case);
@@ -99,7 +99,7 @@ fn turn(
     }
     let time = if case.is_small() { time } else { NO_END };
     let written = if case.work == Work::Upload { u64::from(case.files) * case.size } else { 0 };
-    let room = Room::hold(written)?;
+    let room = ReservedPages::hold(written)?;
     let mut sessions = Vec::new();
     for _ in 0..case.streams {
         sessions.push(service::open(&way.at, None).map_err(io::Error::other)?);
@@ -138,7 +138,7 @@ fn broken(failure: Failure) -> io::Error {
 struct Job<'a> {
     case: &'a Case,
     tree: &'a Tree,
-    place: &'a Place,
+    place: &'a TransferFolder,
     root: &'a str,
     time: Duration,
     look: Look,
@@ -148,19 +148,19 @@ impl Job<'_> {
     /// The numbers of the files that were moved.
     fn all_streams(&self, sessions: &mut [Box<dyn Session>]) -> io::Result<Vec<u32>> {
         let barrier = Barrier::new(sessions.len());
-        let told: Mutex<Vec<io::Result<Vec<u32>>>> = Mutex::default();
+        let results: Mutex<Vec<io::Result<Vec<u32>>>> = Mutex::default();
         std::thread::scope(|scope| {
             for (stream, session) in (0..).zip(sessions.iter_mut()) {
-                let (barrier, told) = (&barrier, &told);
+                let (barrier, results) = (&barrier, &results);
                 scope.spawn(move || {
                     barrier.wait();
                     let done = self.one_stream(session.as_mut(), stream).map_err(broken);
-                    told.lock().unwrap_or_else(PoisonError::into_inner).push(done);
+                    results.lock().unwrap_or_else(PoisonError::into_inner).push(done);
                 });
             }
         });
-        let told = told.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let all = told.into_iter().collect::<io::Result<Vec<_>>>()?;
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let all = results.into_iter().collect::<io::Result<Vec<_>>>()?;
         Ok(all.into_iter().flatten().collect())
     }
 

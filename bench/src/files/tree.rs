@@ -38,9 +38,9 @@ impl Drop for Tree {
 }
 
 /// Where a transfer's files are: a folder below the root, and the names in it.
-pub struct Place(String);
+pub struct TransferFolder(String);
 
-impl Place {
+impl TransferFolder {
     /// Path of a file from the root on.
     pub fn file(&self, n: u32) -> String {
         format!("{}/{n:05}", self.0)
@@ -91,21 +91,21 @@ impl Tree {
         if case.is_small() { case.clone() } else { large }
     }
 
-    fn down(&self, case: &Case) -> Place {
-        Place(format!("down/{}x{}", case.size, case.files))
+    fn down(&self, case: &Case) -> TransferFolder {
+        TransferFolder(format!("down/{}x{}", case.size, case.files))
     }
 
     /// The files of a case to download, made if they are not there: what other clients send, too.
     ///
     /// # Errors
     /// When there is no room.
-    pub fn source(&self, case: &Case) -> io::Result<Place> {
+    pub fn source(&self, case: &Case) -> io::Result<TransferFolder> {
         let place = self.down(case);
         self.fill(&place, case)?;
         Ok(place)
     }
 
-    fn fill(&self, place: &Place, case: &Case) -> io::Result<()> {
+    fn fill(&self, place: &TransferFolder, case: &Case) -> io::Result<()> {
         let folder = self.root.join(place.folder());
         if folder.exists() {
             return Ok(());
@@ -125,11 +125,11 @@ impl Tree {
 
     /// Where the files of a case are, or will be: uploads go into a new folder each time, as some
     /// servers cache listings for a while.
-    pub fn place(&self, case: &Case) -> Place {
+    pub fn place(&self, case: &Case) -> TransferFolder {
         match case.work {
             Work::Download => self.down(case),
             Work::Upload => {
-                Place(format!("up/{:04}", self.folders.fetch_add(1, Ordering::Relaxed)))
+                TransferFolder(format!("up/{:04}", self.folders.fetch_add(1, Ordering::Relaxed)))
             }
         }
     }
@@ -139,7 +139,13 @@ impl Tree {
     ///
     /// # Errors
     /// The file that is not.
-    pub fn check(&self, place: &Place, size: u64, files: &[u32], content: bool) -> io::Result<()> {
+    pub fn check(
+        &self,
+        place: &TransferFolder,
+        size: u64,
+        files: &[u32],
+        content: bool,
+    ) -> io::Result<()> {
         for n in files {
             let path = self.root.join(place.file(*n));
             let wrong = |why: &str| io::Error::other(format!("{}: {why}", path.display()));
@@ -175,7 +181,7 @@ impl Tree {
     }
 
     /// Removes what was uploaded.
-    pub fn clear(&self, case: &Case, place: &Place) {
+    pub fn clear(&self, case: &Case, place: &TransferFolder) {
         if case.work == Work::Upload {
             let _ = fs::remove_dir_all(self.root.join(place.folder()));
         }

@@ -11,7 +11,7 @@ use base::clock::{NS_PER_S, monotonic_ns};
 use super::Cost;
 use super::servers::Server;
 use crate::ours::{SMB_PASSWORD, SMB_USER};
-use crate::room::Room;
+use crate::room::ReservedPages;
 
 /// Direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Transfer {
     pub fn run(&self, base: &Path, server: &Server, protection: &str) -> io::Result<Cost> {
         let (_, to) = self.folders(base);
         let all = self.size * u64::from(self.files);
-        drop(Room::hold(all)?);
+        drop(ReservedPages::hold(all)?);
         let commands = match (self.work, self.files) {
             (Work::Get, 1) => "cd files; get f0 /dev/null",
             (Work::Get, _) => "prompt off; cd files; mget f*",

@@ -34,7 +34,7 @@ fn a_pause_in_the_middle_counts() {
 }
 
 #[test]
-fn little_says_nothing() {
+fn few_samples_have_no_rate() {
     assert_eq!(rate(&[]), None);
     assert_eq!(rate(&[(0, 0)]), None);
     assert_eq!(rate(&turn(3, 1)), None);

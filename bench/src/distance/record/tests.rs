@@ -57,7 +57,7 @@ impl Drop for Scratch {
 }
 
 #[test]
-fn a_run_goes_on_with_what_an_earlier_one_has_measured() {
+fn a_run_continues_with_the_results_of_an_earlier_one() {
     let file = Scratch::new("goes-on");
     let mut earlier = empty(vec![point(2.0, Kind::Plain), point(200.0, Kind::Loss)]);
     earlier.programs.push(("scp", "9".to_owned()));
@@ -69,7 +69,7 @@ fn a_run_goes_on_with_what_an_earlier_one_has_measured() {
     fs::write(&file.0, as_json(&wanted, &earlier).to_string()).unwrap();
 
     let mut outcome = empty(vec![point(0.0, Kind::Plain), point(2.0, Kind::Plain)]);
-    go_on(&file.0, &wanted, &mut outcome).unwrap();
+    resume(&file.0, &wanted, &mut outcome).unwrap();
     assert_eq!(outcome.points.len(), 3);
     assert_eq!(outcome.points[2], point(200.0, Kind::Loss));
     assert_eq!(outcome.rows[&(2, Job::Tree, "dsync")][0].seconds, 7.5);
@@ -81,24 +81,24 @@ fn a_run_goes_on_with_what_an_earlier_one_has_measured() {
 #[test]
 fn figures_of_other_settings_or_versions_are_not_gone_on_with() {
     let file = Scratch::new("other");
-    go_on(&file.0, &wanted(&[]), &mut empty(Vec::new())).unwrap();
+    resume(&file.0, &wanted(&[]), &mut empty(Vec::new())).unwrap();
     fs::write(&file.0, as_json(&wanted(&["--size", "1G"]), &empty(Vec::new())).to_string())
         .unwrap();
-    let why = go_on(&file.0, &wanted(&[]), &mut empty(Vec::new())).unwrap_err().to_string();
+    let why = resume(&file.0, &wanted(&[]), &mut empty(Vec::new())).unwrap_err().to_string();
     assert!(why.contains("another settings"), "{why}");
 
     let mut newer = empty(Vec::new());
     newer.programs[0].1 = "2".to_owned();
     fs::write(&file.0, as_json(&wanted(&[]), &newer).to_string()).unwrap();
-    let why = go_on(&file.0, &wanted(&[]), &mut empty(Vec::new())).unwrap_err().to_string();
+    let why = resume(&file.0, &wanted(&[]), &mut empty(Vec::new())).unwrap_err().to_string();
     assert!(why.contains("has dsync \"2\", not \"1\""), "{why}");
 
     fs::write(&file.0, "{").unwrap();
-    assert!(go_on(&file.0, &wanted(&[]), &mut empty(Vec::new())).is_err());
+    assert!(resume(&file.0, &wanted(&[]), &mut empty(Vec::new())).is_err());
 }
 
 #[test]
-fn who_was_not_done_in_time_is_not_let_run_over_a_worse_link() {
+fn a_tool_that_exceeded_its_time_is_not_run_over_a_worse_link() {
     let points = vec![
         point(2.0, Kind::Plain),
         point(0.0, Kind::Plain),
