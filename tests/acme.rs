@@ -281,7 +281,8 @@ fn no_secrets(scene: &Scene) {
     assert!(tree.to_string().contains("BEGIN CERTIFICATE") && audit.to_string().contains("public"));
     let revisions = fs::read_dir(scene.state.join("configuration")).expect("revisions").flatten();
     let revisions = revisions.map(|file| fs::read_to_string(file.path()).expect("a revision"));
-    let printed = [tree.to_string(), audit.to_string(), log.to_string(), scene.server.said()];
+    let printed =
+        [tree.to_string(), audit.to_string(), log.to_string(), scene.server.stderr_text()];
     for text in printed.into_iter().chain(revisions) {
         assert!(!text.contains("PRIVATE KEY") && !text.contains("key_pkcs8"), "{text}");
     }
@@ -329,7 +330,7 @@ fn no_keys(scene: &Scene, key: &str) {
     let (_, tree) = scene.api.get("/api/v1/nodes/configuration?depth=9");
     let (_, audit) = scene.api.get("/api/v1/audit");
     assert!(!tree.to_string().contains(line) && !audit.to_string().contains(line));
-    assert!(audit.to_string().contains("(secret)") && !scene.server.said().contains(line));
+    assert!(audit.to_string().contains("(secret)") && !scene.server.stderr_text().contains(line));
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn problems(api: &Api) -> Vec<String> {
 }
 
 #[test]
-fn an_alert_fires_clears_and_fires_again_and_everyone_is_told() {
+fn an_alert_fires_clears_and_fires_again_and_all_are_notified() {
     let scratch = Scratch::new("alerts");
     let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
     let mut server = Server::start(&Options::new(&dir, &state));

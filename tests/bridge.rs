@@ -345,7 +345,7 @@ fn a_server_shows_the_bridges_of_its_machine_while_they_run() {
 }
 
 #[test]
-fn whoever_has_a_user_namespace_has_a_bridge_in_it() {
+fn a_bridge_runs_in_a_user_namespace() {
     let _alone = alone();
     let dir = Scratch::new("user");
     let script = "set -e

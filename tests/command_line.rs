@@ -152,7 +152,7 @@ fn settled(line: &str, offset: u16) -> String {
             line = line.replace(&here, &there);
         }
     }
-    let line = nobody(&times(&line));
+    let line = masked_user(&times(&line));
     // Records of the audit log: the user column has the account that runs the test, and its width.
     let record = line.contains("0000-00-00") && !line.contains(" = ");
     if record || line.contains("WHEN (UTC)") {
@@ -166,7 +166,7 @@ fn settled(line: &str, offset: u16) -> String {
 }
 
 /// Replaces the account that disabled a service: it is the one that runs the test.
-fn nobody(line: &str) -> String {
+fn masked_user(line: &str) -> String {
     const BY: &str = "disabled by ";
     let at = line.find(BY).map(|at| at + BY.len());
     let parts = at.and_then(|at| Some((&line[..at], line[at..].split_once(" at ")?.1)));

@@ -16,7 +16,7 @@ use e2e::skip;
 use sim::forget::{self, Choose};
 
 use left::Left;
-use run::Wanted;
+use run::RunPlan;
 
 /// Moments at which the power goes.
 const CUTS: usize = 200;
@@ -44,7 +44,7 @@ fn a_cut_at_any_moment_leaves_a_committed_configuration() {
     let enough = move |changes| cuts.load(SeqCst) == CUTS || changes == CHANGES_MAX;
     let (run, images) = run::run(
         "crash-configuration",
-        Wanted { seed: 1, choose, from_start: false, enough: Box::new(enough), skip_flush: None },
+        RunPlan { seed: 1, choose, from_start: false, enough: Box::new(enough), skip_flush: None },
     );
     println!("{} cuts in {} revisions", images.len(), run.revisions.len());
     assert_eq!(images.len(), CUTS);
@@ -72,7 +72,7 @@ const FLUSHES: [&str; 7] = [
 fn noticed(site: &'static str) -> Option<String> {
     let (run, images) = run::run(
         "crash-configuration-flush",
-        Wanted {
+        RunPlan {
             seed: 2,
             // Only a flush brings anything to disk: the moment before the next is the hardest.
             choose: Box::new(|_, flush| flush),

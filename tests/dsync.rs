@@ -16,7 +16,7 @@ use e2e::place::Memory;
 use e2e::process::{DEADLINE, run, signal, wait};
 use e2e::scratch::Scratch;
 use e2e::server::binary;
-use e2e::tree::{assert_same, code, plant, said};
+use e2e::tree::{assert_same, code, output_text, plant};
 use e2e::{NOBODY, is_root, skip};
 use serde_json::Value;
 
@@ -82,9 +82,9 @@ fn directories_here_and_over_a_shell_become_the_same() {
     let mut first: Option<Vec<String>> = None;
     for (from, to, options) in &runs {
         let dry = go(from, to, &[options.as_slice(), &["-n"]].concat());
-        assert_eq!(code(&dry), 0, "{}", said(&dry));
+        assert_eq!(code(&dry), 0, "{}", output_text(&dry));
         let done = go(from, to, options);
-        assert_eq!(code(&done), 0, "{}", said(&done));
+        assert_eq!(code(&done), 0, "{}", output_text(&done));
         let sorted = |output: &Output| {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -94,24 +94,28 @@ fn directories_here_and_over_a_shell_become_the_same() {
             lines
         };
         assert_eq!(sorted(&dry), sorted(&done), "a dry run says what is done");
-        assert!(sorted(&done).contains(&"create .".to_owned()), "{}", said(&done));
+        assert!(sorted(&done).contains(&"create .".to_owned()), "{}", output_text(&done));
         assert_eq!(first.get_or_insert_with(|| sorted(&done)), &sorted(&done));
         let again = go(from, to, options);
-        assert!(said(&again).starts_with("70 entries, 0 changed"), "{}", said(&again));
+        assert!(
+            output_text(&again).starts_with("70 entries, 0 changed"),
+            "{}",
+            output_text(&again)
+        );
     }
     for to in [&here, &pushed, &pulled] {
         assert_same(&from, to);
     }
     fs::remove_file(from.join("again")).expect("taking it away");
     let kept = go(&from, &here, &[]);
-    assert!(code(&kept) == 0 && here.join("again").exists(), "{}", said(&kept));
+    assert!(code(&kept) == 0 && here.join("again").exists(), "{}", output_text(&kept));
     let gone = go(&from, &there(&here), &[over.as_slice(), &["--delete"]].concat());
-    assert_eq!(code(&gone), 0, "{}", said(&gone));
+    assert_eq!(code(&gone), 0, "{}", output_text(&gone));
     assert_same(&from, &here);
 }
 
 #[test]
-fn wrong_usage_and_lost_sides_are_told_apart() {
+fn wrong_usage_and_lost_sides_are_distinguished() {
     let scratch = Scratch::new("dsync-usage");
     let (from, shell) = (scratch.folder("from", None), shell(&scratch));
     let over = through(&shell);
@@ -129,14 +133,22 @@ fn wrong_usage_and_lost_sides_are_told_apart() {
     assert!(!to.exists(), "nothing was made");
     assert_eq!(code(&go(&from, &scratch.path().join("none/to"), &[])), 1);
     let none = go(&scratch.path().join("none"), &to, &[]);
-    assert!(code(&none) == 1 && said(&none).contains("No such file"), "{}", said(&none));
+    assert!(
+        code(&none) == 1 && output_text(&none).contains("No such file"),
+        "{}",
+        output_text(&none)
+    );
     let refused = go(&there(&scratch.path().join("none")), &to, &over);
-    assert!(code(&refused) == 1 && said(&refused).contains("No such file"), "{}", said(&refused));
+    assert!(
+        code(&refused) == 1 && output_text(&refused).contains("No such file"),
+        "{}",
+        output_text(&refused)
+    );
     let unreached = go(Path::new("nowhere:/a"), &to, &over);
-    assert!(said(&unreached).contains("not reached"), "{}", said(&unreached));
+    assert!(output_text(&unreached).contains("not reached"), "{}", output_text(&unreached));
     let stranger =
         go(&there(&from), &to, &["--rsh", over[1], "--remote-program", "echo hello from;"]);
-    assert!(said(&stranger).contains("is not dsync"), "{}", said(&stranger));
+    assert!(output_text(&stranger).contains("is not dsync"), "{}", output_text(&stranger));
 }
 
 #[test]
@@ -153,7 +165,7 @@ fn events_are_json_and_rules_go_in_their_order() {
     let list = list.display().to_string();
     let options = ["--json", "--include", "keep.o", "--exclude-from", &list];
     let done = go(&from, &to, &options);
-    assert_eq!(code(&done), 0, "{}", said(&done));
+    assert_eq!(code(&done), 0, "{}", output_text(&done));
     let text = String::from_utf8(done.stdout).expect("text");
     let events: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).expect(l)).collect();
     let of =
@@ -167,12 +179,12 @@ fn events_are_json_and_rules_go_in_their_order() {
     // The other way round the include comes too late.
     let late = scratch.path().join("late");
     let done = go(&from, &late, &["--exclude-from", &list, "--include", "keep.o"]);
-    assert_eq!(code(&done), 0, "{}", said(&done));
+    assert_eq!(code(&done), 0, "{}", output_text(&done));
     assert!(!late.join("keep.o").exists() && late.join("a.c").exists());
 }
 
 #[test]
-fn data_goes_beside_ssh_unless_it_cannot_or_shall_not() {
+fn data_goes_outside_ssh_unless_it_cannot_or_shall_not() {
     let scratch = Scratch::new("dsync-streams");
     let (from, shell) = (scratch.folder("from", None), shell(&scratch));
     plant(&from, 40);
@@ -198,7 +210,7 @@ fn data_goes_beside_ssh_unless_it_cannot_or_shall_not() {
         let (source, destination) =
             if number % 2 == 0 { (from.clone(), there(&to)) } else { (there(&from), to.clone()) };
         let done = go(&source, &destination, &all);
-        assert_eq!(code(&done), 0, "{}", said(&done));
+        assert_eq!(code(&done), 0, "{}", output_text(&done));
         assert_same(&from, &to);
         let text = String::from_utf8(done.stdout).expect("text");
         let events: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).expect(l)).collect();
@@ -266,17 +278,18 @@ fn a_run_that_was_killed_is_made_good_by_the_next() {
             // The killed side's other half may take a moment to see it, and holds the directory.
             let mut done = go(&from, &to, &["--delete"]);
             let until = std::time::Instant::now() + DEADLINE;
-            while said(&done).contains("another dsync") && std::time::Instant::now() < until {
+            while output_text(&done).contains("another dsync") && std::time::Instant::now() < until
+            {
                 done = go(&from, &to, &["--delete"]);
             }
-            assert_eq!(code(&done), 0, "{}", said(&done));
+            assert_eq!(code(&done), 0, "{}", output_text(&done));
             assert_same(&from, &to);
         }
     }
 }
 
 #[test]
-fn a_large_file_goes_on_where_a_run_was_killed() {
+fn a_large_file_continues_where_a_run_was_killed() {
     let scratch = Scratch::new("dsync-resume");
     let (from, shell) = (scratch.folder("from", None), shell(&scratch));
     let mut bytes = vec![0; 24 << 20];
@@ -300,10 +313,10 @@ fn a_large_file_goes_on_where_a_run_was_killed() {
         let args: Vec<&str> = over.iter().map(String::as_str).chain(["--json"]).collect();
         let mut done = go(&source, &destination, &args);
         let until = std::time::Instant::now() + DEADLINE;
-        while said(&done).contains("another dsync") && std::time::Instant::now() < until {
+        while output_text(&done).contains("another dsync") && std::time::Instant::now() < until {
             done = go(&source, &destination, &args);
         }
-        assert_eq!(code(&done), 0, "{}", said(&done));
+        assert_eq!(code(&done), 0, "{}", output_text(&done));
         assert_same(&from, &to);
         let text = String::from_utf8(done.stdout).expect("text");
         let last: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
@@ -315,7 +328,7 @@ fn a_large_file_goes_on_where_a_run_was_killed() {
 }
 
 #[test]
-fn what_an_ordinary_user_may_not_read_is_told_and_takes_nothing_away() {
+fn unreadable_files_of_an_ordinary_user_are_reported_and_remove_nothing() {
     if !is_root() {
         skip!("dsync-nobody", "needs root");
     }
@@ -337,9 +350,9 @@ fn what_an_ordinary_user_may_not_read_is_told_and_takes_nothing_away() {
     let mut command = dsync(&[from.as_os_str(), to.as_os_str(), OsStr::new("--delete")]);
     command.uid(NOBODY).gid(NOBODY);
     let done = run(&mut command, DEADLINE);
-    assert_eq!(code(&done), 3, "{}", said(&done));
+    assert_eq!(code(&done), 3, "{}", output_text(&done));
     for told in ["closed: at the source: Permission denied", "secret: at the source: Permission"] {
-        assert!(said(&done).contains(told), "{told}: {}", said(&done));
+        assert!(output_text(&done).contains(told), "{told}: {}", output_text(&done));
     }
     assert!(to.join("closed/kept").exists(), "what was not listed is not taken for removed");
     assert!(!to.join("extra").exists() && !to.join("secret").exists());
@@ -347,7 +360,7 @@ fn what_an_ordinary_user_may_not_read_is_told_and_takes_nothing_away() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_leaves_nothing_half() {
+fn a_full_disk_is_reported_and_leaves_nothing_half() {
     let memory = match Memory::new("size=2m") {
         Ok(memory) => memory,
         Err(why) => skip!("dsync-full", "{why}"),
@@ -357,8 +370,12 @@ fn a_full_disk_is_told_and_leaves_nothing_half() {
     fs::write(from.join("a"), b"small").expect("a file");
     fs::write(from.join("large"), vec![7; 8 << 20]).expect("a file");
     let done = go(&from, &to, &["--no-xattrs"]);
-    assert_eq!(code(&done), 3, "{}", said(&done));
-    assert!(said(&done).contains("large: No space left on device"), "{}", said(&done));
+    assert_eq!(code(&done), 3, "{}", output_text(&done));
+    assert!(
+        output_text(&done).contains("large: No space left on device"),
+        "{}",
+        output_text(&done)
+    );
     let left: Vec<_> = fs::read_dir(&to).expect("it").flatten().map(|e| e.file_name()).collect();
     assert_eq!(left, ["a"]);
     assert_eq!(fs::read(to.join("a")).expect("it"), b"small");

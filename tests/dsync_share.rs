@@ -11,7 +11,7 @@ use e2e::process::{DEADLINE, run, signal, succeed, wait};
 use e2e::scene::Scene;
 use e2e::server::{Server, binary};
 use e2e::ssh_for_users;
-use e2e::tree::{assert_same, code, plant, said};
+use e2e::tree::{assert_same, code, output_text, plant};
 use serde_json::{Value, json};
 
 /// A password that is never used: anna has a key.
@@ -20,14 +20,14 @@ const PASSWORD: &str = "never-typed-in-here";
 const LARGE: usize = 6 << 20;
 
 /// A server with a share `box`, and anna's key.
-struct Place {
+struct Setup {
     scene: Scene,
     server: Server,
     api: Api,
     started: i64,
 }
 
-impl Place {
+impl Setup {
     /// `None` if something is missing here; the reason is printed.
     fn new(name: &'static str) -> Option<Self> {
         if !ssh_for_users(name) {
@@ -77,15 +77,15 @@ impl Place {
     /// That a run is done.
     fn done(&self, from: &Path, to: &Path, options: &[&str]) -> String {
         let done = self.go(from, to, options);
-        assert_eq!(code(&done), 0, "{}", said(&done));
-        said(&done)
+        assert_eq!(code(&done), 0, "{}", output_text(&done));
+        output_text(&done)
     }
 
     /// That a run ends with this exit code, and why.
     fn refused(&self, (from, to): (&Path, &Path), wanted: i32, why: &str) {
         let output = self.go(from, to, &[]);
-        assert_eq!(code(&output), wanted, "{}", said(&output));
-        assert!(said(&output).contains(why), "{}", said(&output));
+        assert_eq!(code(&output), wanted, "{}", output_text(&output));
+        assert!(output_text(&output).contains(why), "{}", output_text(&output));
     }
 
     fn set(&self, at: &str, name: &str, value: Value) {
@@ -97,7 +97,7 @@ impl Place {
 
 #[test]
 fn a_tree_goes_to_a_share_and_comes_back() {
-    let Some(place) = Place::new("dsync-share") else { return };
+    let Some(place) = Setup::new("dsync-share") else { return };
     let (from, back) = (place.folder("from"), place.scene.scratch.path().join("back"));
     plant(&from, 60);
     fs::write(from.join("large"), vec![7; LARGE]).expect("a file");
@@ -124,7 +124,7 @@ fn a_tree_goes_to_a_share_and_comes_back() {
 
 #[test]
 fn a_user_is_held_to_what_the_share_and_the_service_grant() {
-    let Some(place) = Place::new("dsync-share-rights") else { return };
+    let Some(place) = Setup::new("dsync-share-rights") else { return };
     let from = place.folder("from");
     plant(&from, 8);
     let there = place.there("box/copy");
@@ -154,7 +154,7 @@ fn a_user_is_held_to_what_the_share_and_the_service_grant() {
 
 #[test]
 fn one_run_writes_to_a_directory_and_the_next_takes_up_what_it_left() {
-    let Some(place) = Place::new("dsync-share-killed") else { return };
+    let Some(place) = Setup::new("dsync-share-killed") else { return };
     let from = place.folder("from");
     fs::write(from.join("large"), vec![7; LARGE]).expect("a file");
     let there = place.there("box/copy");
@@ -174,8 +174,8 @@ fn one_run_writes_to_a_directory_and_the_next_takes_up_what_it_left() {
     assert!(wait(&mut first, DEADLINE).is_some());
     let next = || {
         let done = place.go(&from, &there, &["--delete"]);
-        let busy = said(&done).contains("another dsync");
-        assert!(busy || done.status.success(), "{}", said(&done));
+        let busy = output_text(&done).contains("another dsync");
+        assert!(busy || done.status.success(), "{}", output_text(&done));
         (!busy).then_some(())
     };
     wait_for("the killed run's directory", DEADLINE, next);
@@ -186,7 +186,7 @@ fn one_run_writes_to_a_directory_and_the_next_takes_up_what_it_left() {
 /// leaves it alone.
 #[test]
 fn a_logical_unit_is_not_carried_nor_deleted() {
-    let Some(place) = Place::new("dsync-lun") else { return };
+    let Some(place) = Setup::new("dsync-lun") else { return };
     let (from, back) = (place.folder("from"), place.folder("back"));
     fs::create_dir(place.inside("copy")).expect("made");
     fs::set_permissions(place.inside("copy"), fs::Permissions::from_mode(0o777)).expect("a mode");
@@ -205,7 +205,7 @@ fn a_logical_unit_is_not_carried_nor_deleted() {
     fs::write(from.join("new"), b"new").expect("written");
     fs::write(from.join("disk"), b"mine").expect("written");
     let replaced = place.go(&from, &place.there("box/copy"), &["--delete"]);
-    assert_ne!(code(&replaced), 0, "one of its name cannot be written: {}", said(&replaced));
+    assert_ne!(code(&replaced), 0, "one of its name cannot be written: {}", output_text(&replaced));
     assert!(place.inside("copy/new").exists() && !place.inside("copy/plain").exists());
     assert_eq!(fs::read(&disk).expect("it is there"), vec![7; 1 << 20]);
 }

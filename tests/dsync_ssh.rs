@@ -14,7 +14,7 @@ use e2e::process::{DEADLINE, run, signal, succeed, wait};
 use e2e::scratch::Scratch;
 use e2e::server::binary;
 use e2e::sshd::Sshd;
-use e2e::tree::{assert_same, code, plant, said};
+use e2e::tree::{assert_same, code, output_text, plant};
 use e2e::{NOBODY, skip};
 use serde_json::Value;
 
@@ -112,7 +112,7 @@ fn pushes_and_pulls(name: &str, user: &str) {
             let mut command = dsync(&sshd, user, &ssh, (from, to));
             command.args(streams.map(|number| format!("--streams={number}")));
             let done = run(&mut command, DEADLINE);
-            assert_eq!(code(&done), 0, "{}", said(&done));
+            assert_eq!(code(&done), 0, "{}", output_text(&done));
             assert_same(&place.join("from"), at);
             assert_carried(at, user);
             let all = events(&done);
@@ -123,7 +123,7 @@ fn pushes_and_pulls(name: &str, user: &str) {
             }
             let again = run(&mut dsync(&sshd, user, &ssh, (from, to)), DEADLINE);
             let last = events(&again).pop().expect("a last event");
-            assert!(code(&again) == 0 && last["changes"] == 0, "{}", said(&again));
+            assert!(code(&again) == 0 && last["changes"] == 0, "{}", output_text(&again));
         }
     }
 }
@@ -139,7 +139,7 @@ fn an_ordinary_user_pushes_and_pulls_over_openssh() {
 }
 
 #[test]
-fn what_ssh_refuses_is_told_in_one_sentence() {
+fn refusals_of_ssh_are_reported_in_one_sentence() {
     let sshd = match Sshd::start() {
         Ok(sshd) => sshd,
         Err(why) => skip!("dsync-ssh-refused", "{why}"),
@@ -158,7 +158,7 @@ fn what_ssh_refuses_is_told_in_one_sentence() {
     for (ssh, program, why, status) in cases {
         let mut command = reaching(&sshd, "root", (&ssh, program), (&from, &there(&to)));
         let done = run(&mut command, DEADLINE);
-        assert_eq!(code(&done), 1, "{}", said(&done));
+        assert_eq!(code(&done), 1, "{}", output_text(&done));
         let text = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(text.contains(why), "{why}: {text}");
         let own: Vec<&str> = text.lines().filter(|line| line.starts_with("plimsoll")).collect();
@@ -195,7 +195,7 @@ fn broken_off(sshd: &Sshd, command: &mut Command) -> (String, Option<i32>, Vec<V
 }
 
 #[test]
-fn a_run_whose_sshd_was_killed_says_so_and_the_next_goes_on() {
+fn a_run_with_a_killed_sshd_reports_it_and_the_next_continues() {
     let sshd = match Sshd::start() {
         Ok(sshd) => sshd,
         Err(why) => skip!("dsync-ssh-killed", "{why}"),
@@ -223,10 +223,10 @@ fn a_run_whose_sshd_was_killed_says_so_and_the_next_goes_on() {
             let mut done = again();
             // The other half may take a moment to see it, and holds the directory.
             let until = Instant::now() + DEADLINE;
-            while said(&done).contains("another dsync") && Instant::now() < until {
+            while output_text(&done).contains("another dsync") && Instant::now() < until {
                 done = again();
             }
-            assert_eq!(code(&done), 0, "{}", said(&done));
+            assert_eq!(code(&done), 0, "{}", output_text(&done));
             assert_same(&from, &to);
             let last = events(&done).pop().expect("a last event");
             let sent = last["bytes_received"].as_u64().unwrap_or(u64::MAX);
@@ -237,7 +237,7 @@ fn a_run_whose_sshd_was_killed_says_so_and_the_next_goes_on() {
 }
 
 #[test]
-fn a_run_whose_sshd_was_killed_begins_again_by_itself() {
+fn a_run_with_a_killed_sshd_begins_again_automatically() {
     let sshd = match Sshd::start() {
         Ok(sshd) => sshd,
         Err(why) => skip!("dsync-ssh-again", "{why}"),
@@ -262,6 +262,6 @@ fn a_run_whose_sshd_was_killed_begins_again_by_itself() {
     let ssh = sshd.ssh("root", "wrong-key", "known");
     let mut command = dsync(&sshd, "root", &ssh, (&from, &there(&to)));
     let done = run(command.args(["--retry", "6"]), DEADLINE);
-    assert_eq!(code(&done), 1, "{}", said(&done));
+    assert_eq!(code(&done), 1, "{}", output_text(&done));
     assert!(events(&done).iter().all(|event| event["event"] != "again"));
 }

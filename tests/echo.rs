@@ -117,7 +117,7 @@ impl Client {
     }
 
     /// Sends bytes; the line that comes back, empty at the end of the connection.
-    fn say(&mut self, bytes: &[u8]) -> Vec<u8> {
+    fn exchange(&mut self, bytes: &[u8]) -> Vec<u8> {
         // A client that is disconnected meanwhile sees the end of the connection below.
         let _sent = self.0.get_mut().write_all(bytes);
         self.line()
@@ -139,7 +139,7 @@ impl Client {
 
     fn sign_in_as(mut self, user: &str) -> Self {
         let first = format!("{user} {PASSWORD}\r\n");
-        assert_eq!(self.say(first.as_bytes()), b"OK\r\n");
+        assert_eq!(self.exchange(first.as_bytes()), b"OK\r\n");
         self
     }
 }
@@ -179,17 +179,17 @@ fn it_signs_in_and_sends_back() {
     let Some(program) = program() else { skip!("echo", "{NOT_BUILT}") };
     let running = Running::start("echo", program);
     let mut client = running.client().sign_in();
-    assert_eq!(client.say(b"one\r\n"), b"one\r\n");
+    assert_eq!(client.exchange(b"one\r\n"), b"one\r\n");
     // Several lines at once, the last one in two pieces.
-    assert_eq!(client.say(b"two\nthr"), b"two\n");
-    assert_eq!(client.say(b"ee\r\n"), b"three\r\n");
+    assert_eq!(client.exchange(b"two\nthr"), b"two\n");
+    assert_eq!(client.exchange(b"ee\r\n"), b"three\r\n");
     for wrong in ["admin wrong\r\n", "nobody\r\n"] {
         let mut stranger = running.client();
-        assert_eq!(stranger.say(wrong.as_bytes()), b"NO\r\n");
+        assert_eq!(stranger.exchange(wrong.as_bytes()), b"NO\r\n");
         assert_eq!(stranger.line(), b"", "closed");
     }
     let mut long = running.client().sign_in();
-    assert_eq!(long.say(&[b'a'; 8192]), b"", "no line has so many bytes");
+    assert_eq!(long.exchange(&[b'a'; 8192]), b"", "no line has so many bytes");
     // An idle client is disconnected.
     running.set("idle", json!(1));
     assert_eq!(running.client().sign_in().line(), b"", "closed after a second");
@@ -203,7 +203,7 @@ fn it_starts_and_drains() {
     let listen = running.get("listen").to_string();
     assert!(listen.contains(&running.server.at(PORT).to_string()), "{listen}");
     let mut client = running.client().sign_in();
-    assert_eq!(client.say(b"one\n"), b"one\n");
+    assert_eq!(client.exchange(b"one\n"), b"one\n");
     wait_for("the connection", SOON, || (running.get("connections") == 1).then_some(()));
 
     let (code, answer) = running
@@ -215,13 +215,13 @@ fn it_starts_and_drains() {
     // Connections closed by force, because they did not end in time, would be logged as a warning.
     assert!(log.contains(" info: ") && log.contains("restarts Echo"), "{log}");
     assert!(!log.contains(" warning: "), "{log}");
-    assert_eq!(running.client().sign_in().say(b"two\n"), b"two\n");
+    assert_eq!(running.client().sign_in().exchange(b"two\n"), b"two\n");
 
     running.set("enabled", json!(false));
     assert_eq!(running.get("state"), "disabled");
     assert!(Client::connect(&running.server).is_err(), "it listens no more");
     running.set("enabled", json!(true));
-    assert_eq!(running.client().sign_in().say(b"three\n"), b"three\n");
+    assert_eq!(running.client().sign_in().exchange(b"three\n"), b"three\n");
 }
 
 #[test]
@@ -235,9 +235,9 @@ fn its_operations_are_in_analytics() {
     running.api.wait_for_second(from - 1);
     let mut client = running.client().sign_in_as("anna");
     for _ in 0..10 {
-        assert_eq!(client.say(b"0123456789\n"), b"0123456789\n");
+        assert_eq!(client.exchange(b"0123456789\n"), b"0123456789\n");
     }
-    assert_eq!(running.client().say(b"admin wrong\n"), b"NO\r\n");
+    assert_eq!(running.client().exchange(b"admin wrong\n"), b"NO\r\n");
     client.0.get_ref().shutdown(Shutdown::Both).expect("a connection");
     let to = api::now() + 1;
     running.api.wait_for_second(to);

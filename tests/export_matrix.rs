@@ -21,7 +21,7 @@ use e2e::server::{Options, Server};
 use e2e::tls::{Authority, Tunnel, client, own_certificate};
 use e2e::{is_root, netns, process, skip};
 
-use probe::{Files, Place, Target};
+use probe::{ClientAddress, Files, Target};
 
 /// How long new rules may take to be read.
 const READ: Duration = Duration::from_secs(20);
@@ -105,7 +105,7 @@ fn all_cases(scratch: &Scratch) {
         for (from, who, meets) in *clients {
             for version in probe::VERSIONS {
                 let what = format!("{rules_now:?}: {from:?} as {who:?} over {version:?}");
-                probe::check(&target, Place::of(from), *who, version, *meets, &what);
+                probe::check(&target, ClientAddress::of(from), *who, version, *meets, &what);
             }
         }
     }

@@ -113,7 +113,7 @@ fn all_are(outcomes: impl IntoIterator<Item = (&'static str, Outcome<()>)>, stat
 }
 
 #[test]
-fn a_full_file_system_is_told() {
+fn a_full_file_system_is_reported() {
     let place = match Memory::new("size=2m,nr_inodes=64") {
         Ok(place) => place,
         Err(why) => skip!("fault-full", "{why}"),
@@ -158,7 +158,7 @@ fn a_full_file_system_is_told() {
 }
 
 #[test]
-fn a_quota_that_is_used_up_is_told() {
+fn a_quota_that_is_used_up_is_reported() {
     const LIMIT: u64 = 4 << 20;
     let place = match Limited::new(LIMIT) {
         Ok(place) => place,
@@ -183,7 +183,7 @@ fn a_quota_that_is_used_up_is_told() {
 }
 
 #[test]
-fn a_file_system_that_has_become_read_only_is_told() {
+fn a_file_system_that_has_become_read_only_is_reported() {
     for over in BOTH {
         let place = match Memory::new("size=4m") {
             Ok(place) => place,
@@ -216,7 +216,7 @@ fn a_file_system_that_has_become_read_only_is_told() {
 }
 
 #[test]
-fn a_flush_that_fails_is_told() {
+fn a_flush_that_fails_is_reported() {
     if let Err(why) = forget::available() {
         skip!("fault-flush", "{why}");
     }
@@ -263,7 +263,7 @@ fn is_safe(client: &mut dyn Remote, file: &[u8]) -> bool {
 }
 
 #[test]
-fn who_has_unflushed_data_learns_of_a_flush_that_failed_for_another() {
+fn clients_with_unflushed_data_see_a_failed_flush_of_another() {
     if let Err(why) = forget::available() {
         skip!("fault-verifier", "{why}");
     }
@@ -295,7 +295,7 @@ fn who_has_unflushed_data_learns_of_a_flush_that_failed_for_another() {
 }
 
 #[test]
-fn what_only_version_4_does_tells_of_a_full_disk() {
+fn operations_of_version_4_alone_report_a_full_disk() {
     use e2e::nfs4::{Client, Failure};
     let disk = match Disk::new("xfs") {
         Ok(disk) => disk,
@@ -348,7 +348,7 @@ fn a_server_starts_on_a_state_directory_that_is_full() {
     fill_up(place.path(), "filler");
 
     let mut server = start();
-    let said = server.said();
+    let said = server.stderr_text();
     assert!(said.contains("No space left"), "{said}");
     assert_eq!(fs::read(state.join("clients")).expect("the records"), records, "nothing is lost");
     let status = Api::new(&state).status();
@@ -361,7 +361,7 @@ fn a_server_starts_on_a_state_directory_that_is_full() {
     fs::remove_file(place.path().join("filler")).expect("room again");
     assert!(server.stop().success());
     let server = start();
-    assert!(!server.said().contains("No space left"), "{}", server.said());
+    assert!(!server.stderr_text().contains("No space left"), "{}", server.stderr_text());
     let records = fs::read(state.join("clients")).expect("the records");
     assert!(records.windows(6).any(|part| part == b"holder"), "it is still on record");
 }

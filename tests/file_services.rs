@@ -12,7 +12,7 @@ use e2e::api::{Api, now, wait_for};
 use e2e::ftp::Ftp;
 use e2e::http::Http;
 use e2e::is_root;
-use e2e::scene::Scene as Place;
+use e2e::scene::Scene as BaseScene;
 use e2e::scratch::Scratch;
 use e2e::server::Server;
 use e2e::tcp::HERE;
@@ -34,9 +34,9 @@ struct Scene {
 impl Scene {
     /// A server with a user anna, uid 4321.
     fn new(name: &str) -> Self {
-        let place = Place::new(name);
+        let place = BaseScene::new(name);
         let (server, api) = place.start_for_anna(PASSWORD, &[]);
-        let Place { dir, scratch, .. } = place;
+        let BaseScene { dir, scratch, .. } = place;
         Self { server, api, dir, _scratch: scratch }
     }
 
@@ -127,7 +127,7 @@ fn users_act_by_their_numbers_and_as_far_as_the_share_lets_them() {
 }
 
 #[test]
-fn who_has_another_password_is_out_of_all_services() {
+fn a_changed_password_ends_sessions_of_all_services() {
     let scene = Scene::new("file-services-password");
     let mut ftp = scene.anna();
     assert_eq!(ftp.code("PWD"), 257);

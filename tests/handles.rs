@@ -81,14 +81,14 @@ fn folder(client: &mut Client, dir: &[u8], name: &str) -> Handle {
 }
 
 /// Handles, what they are called here, and the content that they must lead to.
-type Kept = Vec<(&'static str, Handle, &'static str)>;
+type RetainedHandles = Vec<(&'static str, Handle, &'static str)>;
 /// The same for what must be stale.
-type Gone = Vec<(&'static str, Handle)>;
+type RemovedHandles = Vec<(&'static str, Handle)>;
 
 /// Everything that happens to names through us, in one tree.
-fn through_us(client: &mut Client, root: &[u8]) -> (Kept, Gone) {
+fn through_us(client: &mut Client, root: &[u8]) -> (RetainedHandles, RemovedHandles) {
     let (one, two) = (folder(client, root, "one"), folder(client, root, "two"));
-    let mut kept: Kept = vec![("plain", file(client, root, "plain"), "plain")];
+    let mut kept: RetainedHandles = vec![("plain", file(client, root, "plain"), "plain")];
 
     kept.push(("renamed in its directory", file(client, root, "old"), "old"));
     client.rename((root, "old"), (root, "new")).expect("a rename");
@@ -116,7 +116,7 @@ fn through_us(client: &mut Client, root: &[u8]) -> (Kept, Gone) {
     client.remove(&one, "left", false).expect("a removal");
     kept.push(("left with its second name", left, "left"));
 
-    let mut gone: Gone = vec![("removed", file(client, root, "removed"))];
+    let mut gone: RemovedHandles = vec![("removed", file(client, root, "removed"))];
     client.remove(root, "removed", false).expect("a removal");
     gone.push(("removed directory", folder(client, root, "removed-too")));
     client.remove(root, "removed-too", true).expect("a removal");
@@ -142,7 +142,7 @@ const NAMES: [(&str, &str); 9] = [
     ("replaces", "taken"),
 ];
 
-fn check(client: &mut Client, kept: &Kept, gone: &Gone, when: &str) {
+fn check(client: &mut Client, kept: &RetainedHandles, gone: &RemovedHandles, when: &str) {
     for (what, handle, content) in kept {
         let read = client.read_all(handle);
         let read = read.unwrap_or_else(|e| panic!("{what}, {when}: {e:?}"));
@@ -157,7 +157,7 @@ fn check(client: &mut Client, kept: &Kept, gone: &Gone, when: &str) {
     }
 }
 
-fn check_names(client: &mut Client, root: &[u8], kept: &Kept, when: &str) {
+fn check_names(client: &mut Client, root: &[u8], kept: &RetainedHandles, when: &str) {
     for (what, path) in NAMES {
         let mut at = root.to_vec();
         for name in path.split('/') {
@@ -203,12 +203,12 @@ fn renamed_behind_our_back(place: &Path, unprivileged: bool) {
     let two = folder(&mut client, &root, "two");
     let moves = folder(&mut client, &root, "moves");
     let leaves = folder(&mut client, &root, "leaves");
-    let kept: Kept = vec![
+    let kept: RetainedHandles = vec![
         ("renamed where it was", file(&mut client, &one, "here"), "here"),
         ("moved to another directory", file(&mut client, &one, "there"), "there"),
         ("in a directory that moved", file(&mut client, &moves, "in"), "in"),
     ];
-    let gone: Gone = vec![
+    let gone: RemovedHandles = vec![
         ("moved out", file(&mut client, &one, "out")),
         ("in a directory that was moved out", file(&mut client, &leaves, "in")),
         ("a directory that was moved out", leaves),

@@ -83,5 +83,5 @@ fn a_server_without_load_rests() {
     drop(client);
     let resident = resting("at last");
     assert!(resident <= RESIDENT_MAX, "{} MiB", resident >> 20);
-    assert!(server.stop().success(), "{}", server.said());
+    assert!(server.stop().success(), "{}", server.stderr_text());
 }

@@ -155,7 +155,7 @@ impl World {
     fn step(&mut self, random: &mut SeededRandom) -> String {
         match random.below(16) {
             0..=3 if self.uploads.len() < UPLOADS_MAX => self.begin(random),
-            0..=6 => self.go_on(random),
+            0..=6 => self.continue_upload(random),
             7..=9 => self.finish(random),
             10 => self.lose(random),
             11 | 12 => self.list(random),
@@ -184,9 +184,9 @@ impl World {
         (count > 0).then(|| random.below(count) as usize)
     }
 
-    fn go_on(&mut self, random: &mut SeededRandom) -> String {
+    fn continue_upload(&mut self, random: &mut SeededRandom) -> String {
         let Some(at) = self.any(random) else { return String::new() };
-        self.uploads[at].go_on(random.below(SIZE_MAX / 3) as usize);
+        self.uploads[at].send_more(random.below(SIZE_MAX / 3) as usize);
         format!("go on {}", self.uploads[at])
     }
 
@@ -321,7 +321,7 @@ fn pick(files: &BTreeMap<String, Vec<u8>>, random: &mut SeededRandom) -> Option<
 }
 
 #[test]
-fn what_is_acknowledged_is_there_and_whole_whoever_else_works_on_it() {
+fn acknowledged_data_is_complete_whatever_other_clients_do() {
     let rounds = setting("PLIMSOLL_INTERLEAVED_ROUNDS", ROUNDS);
     let first = setting("PLIMSOLL_INTERLEAVED_SEED", 1);
     println!("PLIMSOLL_INTERLEAVED_SEED={first} PLIMSOLL_INTERLEAVED_ROUNDS={rounds}");

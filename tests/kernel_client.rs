@@ -103,7 +103,7 @@ fn builds_on(version: &str) {
         status.trim(),
         "0",
         "guest:\n{log}\nserver:\n{}\nconsole:\n{console}",
-        server.said()
+        server.stderr_text()
     );
 
     let read = |name: &str| {

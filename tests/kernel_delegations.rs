@@ -111,7 +111,7 @@ fn is_called_back(pair: &mut Pair, mount: &str) {
 
 /// A file that a client has open can still be read after its delegation was recalled, and the next
 /// open sees what is new.
-fn goes_on_with_what_is_open(pair: &mut Pair, mount: &str) {
+fn continues_with_open_files(pair: &mut Pair, mount: &str) {
     let file = format!("kept-{mount}");
     let path = format!("/mnt/{mount}/{file}");
     pair.two.run(&format!("echo before >{path}"));
@@ -187,7 +187,7 @@ fn linux_gives_back_what_others_want_to_change() {
     };
     for (_, mount) in MOUNTS {
         is_called_back(&mut pair, mount);
-        goes_on_with_what_is_open(&mut pair, mount);
+        continues_with_open_files(&mut pair, mount);
     }
     assert!(pair.server.stop().success(), "SIGTERM ends it cleanly");
 }

@@ -135,7 +135,7 @@ fn portal(port: u16) -> String {
 }
 
 #[test]
-fn a_linux_initiator_finds_the_target_and_both_prove_who_they_are() {
+fn a_linux_initiator_finds_the_target_and_both_authenticate() {
     if let Some(why) = unavailable() {
         skip!("kernel-iscsi", "{why}");
     }

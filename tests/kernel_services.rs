@@ -72,7 +72,7 @@ impl Scene {
     }
 
     /// Waits until every mount has made progress from here.
-    fn goes_on(&mut self) {
+    fn wait_for_progress(&mut self) {
         for (_, name) in MOUNTS {
             let at = format!("{name} at");
             self.guest.forget(&at);
@@ -97,7 +97,7 @@ fn tries_again(guest: &mut Guest, before: &str) {
 
 /// Disabled for a while; nothing moves meanwhile, and nothing fails.
 fn disabled_and_enabled(scene: &mut Scene) {
-    scene.goes_on();
+    scene.wait_for_progress();
     assert_eq!(scene.locks(), 2, "over version 4");
     let names = MOUNTS.map(|(_, name)| format!("tries {name}\n")).concat();
     let before = scene.guest.run(&format!("{TRIES} {names}"));
@@ -114,7 +114,7 @@ fn disabled_and_enabled(scene: &mut Scene) {
     }
     assert_eq!(scene.sizes(), sizes);
     scene.enable(true);
-    scene.goes_on();
+    scene.wait_for_progress();
     assert_eq!(scene.locks(), 2, "they were reclaimed");
 }
 
@@ -133,7 +133,7 @@ fn nothing_is_lost(scene: &mut Scene, name: &str, writer: &Task) {
 }
 
 #[test]
-fn a_linux_client_waits_while_nfs_is_disabled_and_goes_on() {
+fn a_linux_client_waits_while_nfs_is_disabled_and_continues() {
     if let Some(why) = uml::unavailable() {
         skip!("kernel-services", "{why}");
     }
@@ -150,7 +150,7 @@ fn a_linux_client_waits_while_nfs_is_disabled_and_goes_on() {
     let restart = format!("/api/v1/nodes{NFS}/actions/restart");
     let (code, answer) = scene.api.post(&restart, &json!({ "parameters": {} }));
     assert_eq!(code, 200, "{answer}");
-    scene.goes_on();
+    scene.wait_for_progress();
     scene.guest.run(": >/tmp/stop");
     for (name, writer) in &writers {
         nothing_is_lost(&mut scene, name, writer);

@@ -101,7 +101,7 @@ impl Scene {
 
     fn stop(&mut self) {
         let server = self.server.as_mut().expect("a server");
-        assert!(server.stop().success(), "SIGTERM ends it cleanly: {}", server.said());
+        assert!(server.stop().success(), "SIGTERM ends it cleanly: {}", server.stderr_text());
     }
 }
 
@@ -225,7 +225,7 @@ fn nothing_is_lost(scene: &mut Scene, name: &str, writer: &uml::Task) {
 }
 
 #[test]
-fn a_linux_client_goes_on_when_the_smb_server_was_killed() {
+fn a_linux_client_continues_when_the_smb_server_was_killed() {
     if let Some(why) = unavailable() {
         skip!("kernel-smb-kill", "{why}");
     }

@@ -66,5 +66,5 @@ fn leases_spare_a_linux_client_most_requests() {
     assert!(all <= MOST, "smbd is asked {MOST}");
     let often = steps.get("read_often").copied().expect("a count");
     assert!(often <= MOST_OFTEN, "smbd is asked {MOST_OFTEN}");
-    assert!(server.stop().success(), "SIGTERM ends it cleanly: {}", server.said());
+    assert!(server.stop().success(), "SIGTERM ends it cleanly: {}", server.stderr_text());
 }

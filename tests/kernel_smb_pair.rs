@@ -143,7 +143,11 @@ impl Pair {
     }
 
     fn stop(&mut self) {
-        assert!(self.server.stop().success(), "SIGTERM ends it cleanly: {}", self.server.said());
+        assert!(
+            self.server.stop().success(),
+            "SIGTERM ends it cleanly: {}",
+            self.server.stderr_text()
+        );
     }
 }
 

@@ -149,7 +149,7 @@ fn exclude_each_other(pair: &mut Pair, (one, two): (&str, &str)) {
 }
 
 /// A lock that guest two waits for comes once guest one has given it back.
-fn goes_to_who_waits(pair: &mut Pair, mount: &str, kind: &str) {
+fn goes_to_the_waiting_client(pair: &mut Pair, mount: &str, kind: &str) {
     let range = format!("/mnt/{mount}/waited 0 0");
     let held = hold(&mut pair.one, kind, "write", &range);
     // The kernel's own count of the replies to LOCK shows when it was refused.
@@ -308,7 +308,7 @@ fn two_linux_clients_exclude_each_other() {
         exclude_each_other(&mut pair, mounts);
     }
     for (mount, kind) in KINDS {
-        goes_to_who_waits(&mut pair, mount, kind);
+        goes_to_the_waiting_client(&mut pair, mount, kind);
     }
     recall(&mut pair);
     revoke(&mut pair);

@@ -35,7 +35,7 @@ const PATIENCE: Duration = e2e::patience(60);
 
 /// What removes the name of the open file, or gives it to another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Removal {
     LocalRemove,
     LocalReplace,
     NfsRemove,
@@ -45,17 +45,17 @@ enum Way {
     Sftp,
 }
 
-const WAYS: [Way; 7] = [
-    Way::LocalRemove,
-    Way::LocalReplace,
-    Way::NfsRemove,
-    Way::NfsReplace,
-    Way::Http,
-    Way::Ftp,
-    Way::Sftp,
+const WAYS: [Removal; 7] = [
+    Removal::LocalRemove,
+    Removal::LocalReplace,
+    Removal::NfsRemove,
+    Removal::NfsReplace,
+    Removal::Http,
+    Removal::Ftp,
+    Removal::Sftp,
 ];
 
-impl Way {
+impl Removal {
     fn replaces(self) -> bool {
         !matches!(self, Self::LocalRemove | Self::NfsRemove)
     }
@@ -134,7 +134,7 @@ impl Stage {
     }
 
     /// Runs a program in the network namespace of the server.
-    fn beside(&self, command: &mut Command) {
+    fn run_in_namespace(&self, command: &mut Command) {
         self.namespace.enter(command);
         let done = run(command.current_dir(self.scratch.path()), DEADLINE);
         let said = [done.stdout, done.stderr].concat();
@@ -145,37 +145,37 @@ impl Stage {
         port + self.server.offset
     }
 
-    fn take(&mut self, way: Way) {
+    fn take(&mut self, way: Removal) {
         let (file, other) = (self.dir.join("kept"), self.scratch.path().join("other"));
         let user = format!("anna:{PASSWORD}");
         match way {
-            Way::LocalRemove => fs::remove_file(&file).expect("removed"),
-            Way::LocalReplace => {
+            Removal::LocalRemove => fs::remove_file(&file).expect("removed"),
+            Removal::LocalReplace => {
                 fs::write(self.dir.join("new"), b"new").expect("written");
                 fs::rename(self.dir.join("new"), &file).expect("replaced");
             }
-            Way::NfsRemove => drop(self.guest.run("rm /mnt/v3/kept")),
-            Way::NfsReplace => {
+            Removal::NfsRemove => drop(self.guest.run("rm /mnt/v3/kept")),
+            Removal::NfsReplace => {
                 drop(self.guest.run("printf new >/mnt/v3/new; mv -f /mnt/v3/new /mnt/v3/kept"));
             }
-            Way::Http => {
+            Removal::Http => {
                 let url = format!("http://{HOST}:{}/data/kept", self.port(80));
                 let curl = &mut Command::new("curl");
-                self.beside(curl.args(["-sSf", "-u", &user, "-T"]).arg(other).arg(url));
+                self.run_in_namespace(curl.args(["-sSf", "-u", &user, "-T"]).arg(other).arg(url));
             }
-            Way::Ftp => {
+            Removal::Ftp => {
                 let url = format!("ftp://{HOST}:{}/data/kept", self.port(21));
                 let curl = &mut Command::new("curl");
-                self.beside(curl.args(["-sSf", "-u", &user, "-T"]).arg(other).arg(url));
+                self.run_in_namespace(curl.args(["-sSf", "-u", &user, "-T"]).arg(other).arg(url));
             }
-            Way::Sftp => {
+            Removal::Sftp => {
                 let port = self.port(218);
                 let script = format!(
                     "set sftp:connect-program \"ssh -a -x -F none -o StrictHostKeyChecking=no \
                      -o UserKnownHostsFile=/dev/null\"; set net:max-retries 1; \
                      open -u anna,{PASSWORD} -p {port} sftp://{HOST}; put other -o /data/kept"
                 );
-                self.beside(Command::new("lftp").args(["-c", &script]));
+                self.run_in_namespace(Command::new("lftp").args(["-c", &script]));
             }
         }
     }
@@ -200,7 +200,7 @@ impl Stage {
     }
 
     /// A program has the file open meanwhile; the inode number that the file had.
-    fn outlives(&mut self, (mount, locked): (&str, bool), way: Way) -> u64 {
+    fn outlives(&mut self, (mount, locked): (&str, bool), way: Removal) -> u64 {
         let what = format!("{mount}, {way:?}, locked: {locked}");
         let file = self.dir.join("kept");
         let mode = if locked { "" } else { "unlocked" };
@@ -211,7 +211,7 @@ impl Stage {
         self.take(way);
         self.guest.run("echo >/tmp/go");
         let (status, log) = self.guest.end(&task);
-        assert_eq!(status, 0, "{what}\n{log}\n{}", self.server.said());
+        assert_eq!(status, 0, "{what}\n{log}\n{}", self.server.stderr_text());
         self.has_no_state(&what);
         let left = fs::read(&file).ok();
         assert_eq!(left, way.replaces().then(|| b"new".to_vec()), "{what}: the other file");

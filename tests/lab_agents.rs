@@ -452,7 +452,7 @@ fn agents_that_call_serve_all_rows_and_end_with_their_controller() {
 }
 
 #[test]
-fn an_agent_that_calls_with_a_wrong_code_says_so() {
+fn an_agent_that_calls_with_a_wrong_code_reports_it() {
     let dir = Scratch::new("called");
     let file = dir.path().join("code");
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");

@@ -20,13 +20,13 @@ const QUICK: Duration = Duration::from_secs(240);
 const PASSWORD: &str = "sailing again";
 
 /// A server with a share over NFS, SMB and HTTPS, and a logical unit.
-struct Ours {
+struct PlimsollServer {
     server: Server,
     state: PathBuf,
     scratch: Scratch,
 }
 
-impl Ours {
+impl PlimsollServer {
     fn start(name: &str) -> Self {
         let scratch = Scratch::below(Path::new("/dev/shm"), name);
         let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
@@ -93,8 +93,8 @@ fn names(summary: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_column_that_is_not_there_says_why_and_the_others_stand() {
-    let ours = Ours::start("columns");
+fn a_column_that_is_not_there_states_its_reason_and_the_others_stand() {
+    let ours = PlimsollServer::start("columns");
     let gone = ports::free_offset("127.0.0.1") + 2049;
     let other = format!("gone=nfs3://127.0.0.1:{gone}/x");
     let short = ["--rows", "iops-4k", "--clients", "1", "--retries", "0", "--quiet"];
@@ -166,7 +166,7 @@ fn six_columns_with_ganesha_take_less_than_four_minutes() {
     if let Some(what) = ganesha::missing() {
         skip!("lab-columns", "{what}");
     }
-    let ours = Ours::start("columns-six");
+    let ours = PlimsollServer::start("columns-six");
     let other = Ganesha::start();
     let made = ["first", "second"].map(|name| {
         let began = Instant::now();

@@ -39,13 +39,13 @@ fn commands(page: &str) -> String {
 }
 
 /// Plain mean, mean by bytes, and the share of each context.
-struct Seen {
+struct SegmentMeans {
     mean: f64,
     by_bytes: f64,
     shares: Vec<(String, f64)>,
 }
 
-impl Seen {
+impl SegmentMeans {
     fn of(out: &Path) -> Self {
         let result = result(out);
         let contexts = main_of(&result)["segments"]["contexts"].clone();
@@ -99,7 +99,8 @@ fn the_page_on_segment_sizes_does_what_it_prints() {
         assert!(text.contains("the source saw segments of"), "{job}: {text}");
         assert!(printed.contains(job) && PAGE.contains(&format!("| `{job}`:")), "{job}");
     }
-    let [stream, request, single, small, many] = jobs.map(|job| Seen::of(&out.path().join(job)));
+    let [stream, request, single, small, many] =
+        jobs.map(|job| SegmentMeans::of(&out.path().join(job)));
     assert!(stream.by_bytes < request.by_bytes, "by bytes: streams below requests");
     assert!(request.mean < stream.mean, "a reply of 64 KiB is 65,160 bytes and a rest");
     assert!(many.mean < small.mean && small.mean < stream.mean, "the order of the means");

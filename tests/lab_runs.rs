@@ -160,7 +160,7 @@ fn a_run_can_be_aborted_in_the_middle() {
 }
 
 #[test]
-fn a_restart_in_the_middle_is_told_and_leaves_nothing() {
+fn a_restart_in_the_middle_is_reported_and_leaves_nothing() {
     let scene = Scene::new("lab-restart");
     let (server, api) = scene.start();
     let killed = run(&api, "iops-4k", &long());

@@ -374,7 +374,7 @@ fn http2(scene: &Scene, count: u64) -> f64 {
 }
 
 #[test]
-fn the_document_says_of_every_protocol_when_latency_begins_and_ends() {
+fn the_document_states_for_every_protocol_when_latency_begins_and_ends() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/howto/watch.md");
     let page = fs::read_to_string(page).expect("the document");
     let (_, table) = page.split_once("| Protocol | Begins | Ends |").expect("the table");

@@ -118,21 +118,21 @@ impl Clients {
 }
 
 /// What a holder has, to be given back.
-enum Held {
+enum HeldLock {
     Nfs4(Opened),
     Smb(FileId),
     Dav(String),
 }
 
 /// Takes what the first column of a row says, on the file `f`.
-fn take(clients: &mut Clients, row: &str) -> Held {
+fn take(clients: &mut Clients, row: &str) -> HeldLock {
     let deny = |clients: &mut Clients, deny| {
         let root = clients.root.clone();
-        Held::Nfs4(open_denying(&mut clients.nfs4, &root, "f", deny).expect("an open"))
+        HeldLock::Nfs4(open_denying(&mut clients.nfs4, &root, "f", deny).expect("an open"))
     };
     let smb = |clients: &mut Clients, share| {
         let ask = Ask { access: access::READ_DATA, share, ..Ask::open("f") };
-        Held::Smb(clients.other_smb.create(&ask).expect("an answer").expect("an open"))
+        HeldLock::Smb(clients.other_smb.create(&ask).expect("an answer").expect("an open"))
     };
     match row {
         "NFSv4 open, DENY_NONE" => deny(clients, share4::DENY_NONE),
@@ -146,19 +146,19 @@ fn take(clients: &mut Clients, row: &str) -> Held {
                         <D:locktype><D:write/></D:locktype></D:lockinfo>";
             let (status, head) = clients.ask("LOCK", "f", "depth: 0\r\n", body);
             assert_eq!(status, 200, "LOCK: {head}");
-            Held::Dav(field(&head, "lock-token").expect("a token").to_owned())
+            HeldLock::Dav(field(&head, "lock-token").expect("a token").to_owned())
         }
         other => panic!("no test for the row {other}"),
     }
 }
 
-fn give_back(clients: &mut Clients, held: Held) {
+fn give_back(clients: &mut Clients, held: HeldLock) {
     match held {
-        Held::Nfs4(open) => clients.nfs4.close(&open).expect("CLOSE"),
-        Held::Smb(file) => {
+        HeldLock::Nfs4(open) => clients.nfs4.close(&open).expect("CLOSE"),
+        HeldLock::Smb(file) => {
             clients.other_smb.close(file).expect("CLOSE");
         }
-        Held::Dav(token) => {
+        HeldLock::Dav(token) => {
             // It has ended with a file that was removed.
             clients.ask("UNLOCK", "f", &format!("lock-token: {token}\r\n"), "");
         }

@@ -92,7 +92,7 @@ impl Stage {
     }
 
     /// Commands of the intact unit, and calls of NFS, to their end.
-    fn others_go_on(&self, other: &mut Initiator) {
+    fn others_are_served(&self, other: &mut Initiator) {
         let mut client = Over::V3.connect(self.server.nfs(), USER, "others").expect("a client");
         let root = client.root(&self.server.export()).expect("the share");
         for n in 0..32 {
@@ -131,7 +131,7 @@ fn has_ended(pid: u32) -> bool {
 }
 
 #[test]
-fn storage_that_answers_nothing_holds_up_nobody_else() {
+fn storage_that_answers_nothing_holds_up_no_other_client() {
     if let Err(why) = forget::available() {
         skip!("lun-stuck", "{why}");
     }
@@ -148,7 +148,7 @@ fn storage_that_answers_nothing_holds_up_nobody_else() {
     }
     tags.push(bad.start(&synchronize(), &[], 0).expect("sent"));
 
-    stage.others_go_on(&mut other);
+    stage.others_are_served(&mut other);
     let bad_node = "/api/v1/nodes/shares/default/luns/bad";
     let (_, node) = within(patience(5), "its node", || stage.api.get(bad_node));
     assert!(node.to_string().contains("does not answer"), "{node}");
@@ -161,7 +161,7 @@ fn storage_that_answers_nothing_holds_up_nobody_else() {
         bad.manage(Function::LOGICAL_UNIT_RESET, 0).expect("answered")
     });
     assert_eq!(reset, TmfOutcome::REJECTED);
-    stage.others_go_on(&mut other);
+    stage.others_are_served(&mut other);
     // As Linux does next: the session ends and comes back, and so do its commands.
     drop(bad);
     let mut bad = within(patience(10), "a new login", || {
@@ -170,7 +170,7 @@ fn storage_that_answers_nothing_holds_up_nobody_else() {
     });
     bad.select(BAD).expect("the unit");
     let again = bad.start(&Cdb::Read(io(0, 1, false)), &[], 512).expect("sent");
-    stage.others_go_on(&mut other);
+    stage.others_are_served(&mut other);
     // A unit elsewhere is made and used meanwhile.
     stage.change(&json!({"create": "/shares/default/luns", "name": "more",
         "properties": {"volsize": "1M", "assignednumber": 2}}));
@@ -185,7 +185,7 @@ fn storage_that_answers_nothing_holds_up_nobody_else() {
     });
     drop((bad, other, more));
     stage.change(&json!({"set": ISCSI, "property": "enabled", "value": true}));
-    stage.others_go_on(&mut stage.initiator(4, 0));
+    stage.others_are_served(&mut stage.initiator(4, 0));
     let mut bad = stage.initiator(5, BAD);
     bad.start(&Cdb::Read(io(0, 1, false)), &[], 512).expect("sent");
     process::signal(stage.server.pid(), libc::SIGTERM);
@@ -201,7 +201,7 @@ fn storage_that_answers_nothing_holds_up_nobody_else() {
 }
 
 #[test]
-fn a_file_system_that_becomes_read_only_is_told() {
+fn a_file_system_that_becomes_read_only_is_reported() {
     if let Err(why) = forget::available() {
         skip!("lun-read-only", "{why}");
     }
@@ -220,7 +220,7 @@ fn a_file_system_that_becomes_read_only_is_told() {
     assert_eq!(refused(&flushed).0, SenseKey::MEDIUM_ERROR);
     assert_eq!(bad.good(&Cdb::Read(io(0, 1, false)), &[], 512), [b'a'; BLOCK]);
     assert_eq!(bad.good(&Cdb::Read(io(8, 1, false)), &[], 512), [b'b'; BLOCK]);
-    stage.others_go_on(&mut other);
+    stage.others_are_served(&mut other);
     assert_eq!(
         fs::read(stage.place().path().join("bad")).expect("its file")[..BYTES],
         [b'a'; BYTES]
@@ -258,7 +258,7 @@ fn a_full_file_system_stops_its_unit_alone() {
     assert_eq!(refused(&full), (SenseKey::DATA_PROTECT, Asc::SPACE_ALLOCATION_FAILED));
     assert!(kept > 16, "{kept} pieces had room");
     bad.good(&synchronize(), &[], 0);
-    stage.others_go_on(&mut other);
+    stage.others_are_served(&mut other);
     for n in 0..kept {
         let read = bad.good(&Cdb::Read(io(128 * n, 1, false)), &[], 512);
         assert_eq!(read, [n as u8; BLOCK], "{n}");

@@ -146,7 +146,7 @@ fn agrees(scene: &Scene, (at, lun): (SocketAddr, u16), place: &Path, block: u64)
 }
 
 #[test]
-fn what_a_unit_says_of_its_space_is_what_the_file_has() {
+fn what_a_unit_reports_of_its_space_is_what_the_file_has() {
     let scene = Scene::new("lun-space");
     let mut server = scene.start(&["--lun", "disk=1M"]);
     let at = server.at(PORT);

@@ -11,7 +11,7 @@ use wire::scsi::lun::{Lun, report};
 const DISK: &str = "/api/v1/nodes/shares/default/luns/disk";
 
 /// The value of a property of a node.
-fn told(api: &Api, path: &str, property: &str) -> Value {
+fn property_of(api: &Api, path: &str, property: &str) -> Value {
     let (code, node) = api.get(path);
     assert_eq!(code, 200, "{path}: {node}");
     let properties = node["properties"].as_array().cloned().unwrap_or_default();
@@ -29,9 +29,9 @@ fn units_are_nodes_of_the_tree() {
     let scene = Scene::new("luns");
     let server = scene.start(&["--lun", "disk=16M"]);
     let api = Api::new(&scene.state);
-    let guid = told(&api, DISK, "lunguid");
-    assert_eq!(told(&api, DISK, "state"), "online");
-    assert_eq!(told(&api, DISK, "size"), json!(16 << 20));
+    let guid = property_of(&api, DISK, "lunguid");
+    assert_eq!(property_of(&api, DISK, "state"), "online");
+    assert_eq!(property_of(&api, DISK, "size"), json!(16 << 20));
     let secret = std::fs::read_to_string(scene.state.join("luns/secret")).expect("it is made");
     let (_, node) = api.get(DISK);
     assert!(!node.to_string().contains(secret.trim()), "the secret is in no answer");
@@ -44,12 +44,12 @@ fn units_are_nodes_of_the_tree() {
     assert!(code == 400 && answer.to_string().contains("not an address"), "{code}: {answer}");
     let (code, answer) = portals("192.0.2.7:860");
     assert_eq!(code, 200, "{answer}");
-    let connect = told(&api, DISK, "connect").to_string();
+    let connect = property_of(&api, DISK, "connect").to_string();
     assert!(connect.contains("-p 192.0.2.7:860"), "{connect}");
     let at = "/shares/default/luns/disk";
     let set = |value: &str| json!([{ "set": at, "property": "volsize", "value": value }]);
     change(&api, set("32M"));
-    assert_eq!(told(&api, DISK, "size"), json!(32 << 20));
+    assert_eq!(property_of(&api, DISK, "size"), json!(32 << 20));
     let (code, answer) = api.post("/api/v1/changes", &json!({ "changes": set("8M") }));
     assert_eq!(code, 409, "{answer}");
     let destroy = json!([{ "destroy": "/shares/default/luns/disk" }]);
@@ -61,11 +61,11 @@ fn units_are_nodes_of_the_tree() {
 
     let _again = scene.start(&["--lun", "disk=1G", "--lun", "more=1M"]);
     let api = Api::new(&scene.state);
-    assert_eq!(told(&api, DISK, "lunguid"), guid);
-    assert_eq!(told(&api, DISK, "size"), json!(32 << 20), "it is as it was");
+    assert_eq!(property_of(&api, DISK, "lunguid"), guid);
+    assert_eq!(property_of(&api, DISK, "size"), json!(32 << 20), "it is as it was");
     change(&api, json!([{ "rename": "/shares/default/luns/disk", "to": "other" }]));
     let other = "/api/v1/nodes/shares/default/luns/other";
-    assert_eq!(told(&api, other, "lunguid"), guid);
+    assert_eq!(property_of(&api, other, "lunguid"), guid);
     change(&api, json!([{ "destroy": "/shares/default/luns/other", "confirm": true }]));
     let gone = e2e::api::wait_for("its file is removed", e2e::patience(10), || {
         (!scene.state.join("luns/disk.lun").exists()).then_some(true)

@@ -14,7 +14,7 @@ const PIECES: u64 = 256;
 const PIECE: usize = 1 << 20;
 
 #[test]
-fn a_server_with_a_limit_of_256_mib_serves_and_says_what_is_reduced() {
+fn a_server_with_a_limit_of_256_mib_serves_and_reports_what_is_reduced() {
     let group = match Group::with_memory(LIMIT) {
         Ok(group) => group,
         Err(why) => skip!("memory limit", "{why}"),
@@ -22,7 +22,7 @@ fn a_server_with_a_limit_of_256_mib_serves_and_says_what_is_reduced() {
     let (share, state) = (Scratch::new("memory-share"), Scratch::new("memory-state"));
     let options = Options { group: Some(&group), ..Options::new(share.path(), state.path()) };
     let mut server = Server::start(&options);
-    let said = server.said();
+    let said = server.stderr_text();
     for part in [
         "memory is 256 MiB, the limit of the control group",
         "the flight recorder has 32 MiB instead of 256 MiB",
@@ -37,7 +37,7 @@ fn a_server_with_a_limit_of_256_mib_serves_and_says_what_is_reduced() {
         let written = client.write(&file, n * PIECE as u64, &piece, StableHow::UNSTABLE);
         assert_eq!(written.expect("a WRITE").0 as usize, PIECE);
     }
-    assert!(server.stop().success(), "{}", server.said());
+    assert!(server.stop().success(), "{}", server.stderr_text());
 
     let mut doctor = Command::new(binary());
     doctor.arg("doctor").arg(share.path());

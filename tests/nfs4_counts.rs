@@ -82,7 +82,7 @@ impl Scene {
         process::run(&mut command, COMMAND)
     }
 
-    fn said(&self, args: &[&str]) -> String {
+    fn nfs_output(&self, args: &[&str]) -> String {
         let output = self.nfs(args);
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{args:?}: {why}");
@@ -169,9 +169,9 @@ fn check_lists(scene: &Scene, id: &str) {
     assert_eq!(found, held, "{locks:?}");
     assert!(locks.iter().all(|l| l["waiting"] == false && l["protocol"] == "nfs4"), "{locks:?}");
     assert_eq!(scene.rows("locks").len(), 4, "of all clients");
-    let text = scene.said(&["locks", id]);
+    let text = scene.nfs_output(&["locks", id]);
     assert!(text.contains("to the end") && text.contains("/export/data/b"), "{text}");
-    assert_eq!(scene.said(&["opens", id]).lines().count(), 4);
+    assert_eq!(scene.nfs_output(&["opens", id]).lines().count(), 4);
 }
 
 #[test]
@@ -207,16 +207,16 @@ fn what_is_shown_is_what_is_held_and_expired_is_gone() {
     lock(&mut bert, &file, "writer", WRITE, (10, 20)).expect("nobody is in the way");
     let bert_id = scene.shown("bert").expect("shown")["id"].as_str().expect("an id").to_owned();
     let was: Value =
-        serde_json::from_str(&scene.said(&["expire", &bert_id, "--json"])).expect("JSON");
+        serde_json::from_str(&scene.nfs_output(&["expire", &bert_id, "--json"])).expect("JSON");
     assert_eq!((&was["opens"], &was["locks"]), (&1.into(), &2.into()));
     let none = (BTreeMap::new(), 0);
     assert!(scene.levels(&STATS).iter().all(|level| *level == none));
-    assert!(scene.said(&["clients"]).contains("no NFS client holds state"));
-    assert!(scene.server.said().contains(&format!("expired the NFS client {id}")));
+    assert!(scene.nfs_output(&["clients"]).contains("no NFS client holds state"));
+    assert!(scene.server.stderr_text().contains(&format!("expired the NFS client {id}")));
 }
 
 fn expire(scene: &Scene, id: &str, (anna, root): (&mut Client, &[u8])) {
-    let text = scene.said(&["expire", id]);
+    let text = scene.nfs_output(&["expire", id]);
     assert!(text.contains(id) && text.contains("3 opens, 3 locks"), "{text}");
     assert_eq!(anna.lookup(root, "a").map(|_| ()), BADSESSION, "it learns it");
     for args in [["expire", id], ["opens", id], ["locks", "nfs4-77"]] {
@@ -286,7 +286,7 @@ fn locks_of_nfsv3_are_rows_of_the_same_table() {
     assert!(rows.iter().all(|row| row["file"] == "/export/data/a" && row["protocol"] == "nlm"));
 
     for host in [older, old] {
-        scene.said(&["expire", host["id"].as_str().expect("an id")]);
+        scene.nfs_output(&["expire", host["id"].as_str().expect("an id")]);
     }
     assert!(scene.rows("locks").is_empty() && scene.shown("old").is_none());
     lock(&mut anna, &opened, "one", READ, (5, 1)).expect("nobody is in the way");
@@ -310,7 +310,7 @@ fn insist(client: &mut Client, root: &[u8], name: &str) {
 }
 
 #[test]
-fn delegations_recalls_and_who_has_gone_silent_are_counted() {
+fn delegations_recalls_and_silent_clients_are_counted() {
     let lease = LEASE.to_string();
     let scene = Scene::with("recalls", &["--nfs-lease", &lease]);
     let data = scene.state.with_file_name("data");
@@ -359,6 +359,6 @@ fn delegations_recalls_and_who_has_gone_silent_are_counted() {
     assert_eq!(levels[0], (BTreeMap::new(), 0));
     assert_eq!(levels[1], (map([("active", 1), ("courtesy", 1)]), 2));
     assert_eq!(recalls(), 3);
-    scene.said(&["expire", shown["id"].as_str().expect("an id")]);
+    scene.nfs_output(&["expire", shown["id"].as_str().expect("an id")]);
     assert_eq!(scene.levels(&stats)[1], (map([("active", 1)]), 1));
 }

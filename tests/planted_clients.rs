@@ -81,7 +81,7 @@ fn steps(ended: &Ended) -> &[Value] {
 }
 
 #[test]
-fn a_skewed_clock_is_measured_corrected_and_told() {
+fn a_skewed_clock_is_measured_corrected_and_reported() {
     const SKEW_MS: i64 = 5_000;
     let _alone = alone();
     let place = Scratch::new("skew");
@@ -155,7 +155,7 @@ fn staircase(ended: &Ended) -> Vec<(u64, u64)> {
 }
 
 /// The record names client 1, how it went and when.
-fn told_of(ended: &Ended, text: &str) {
+fn assert_reported(ended: &Ended, text: &str) {
     assert!(text.contains("client 1"), "{text}");
     assert!(text.contains("its connection ended"), "{text}");
     assert!(text.contains("s into step 1"), "{text}");
@@ -165,32 +165,32 @@ fn told_of(ended: &Ended, text: &str) {
 }
 
 #[test]
-fn a_killed_client_when_the_job_says_continue() {
+fn a_killed_client_when_the_job_is_set_to_continue() {
     let _alone = alone();
     let ended = killed("continue", IN_A_STEP);
     assert_eq!(ended.code, 3, "{}", ended.said);
-    told_of(&ended, &ended.degraded());
+    assert_reported(&ended, &ended.degraded());
     assert_eq!(staircase(&ended), [(3, 1), (2, 2), (2, 4)], "{}", ended.said);
     assert!(marks(&ended).contains("client lost: client 1"), "{}", ended.summary());
 }
 
 #[test]
-fn a_killed_client_when_the_job_says_rebase() {
+fn a_killed_client_when_the_job_is_set_to_rebase() {
     let _alone = alone();
     let ended = killed("rebase", BETWEEN_STEPS);
     assert_eq!(ended.code, 3, "{}", ended.said);
-    told_of(&ended, &ended.degraded());
+    assert_reported(&ended, &ended.degraded());
     // The broken step is retained, and run again with the clients that are left.
     assert_eq!(staircase(&ended), [(3, 1), (2, 2), (2, 2), (2, 4)], "{}", ended.said);
 }
 
 #[test]
-fn a_killed_client_when_the_job_says_abort() {
+fn a_killed_client_when_the_job_is_set_to_abort() {
     let _alone = alone();
     let ended = killed("abort", IN_A_STEP);
     assert_eq!(ended.code, 1, "{}", ended.said);
     let failed = ended.result["failed"].as_str().unwrap_or_default();
-    told_of(&ended, failed);
+    assert_reported(&ended, failed);
     assert!(failed.contains("abort"), "{failed}");
     assert_eq!(staircase(&ended), [(3, 1)], "{}", ended.said);
 }

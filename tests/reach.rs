@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use plan::{Given, World};
 use walk::Walk;
-use ways::{OnCommandLine, OverApi, Way};
+use ways::{Interface, OnCommandLine, OverApi};
 
 #[test]
 fn configuration_is_in_reach_each_way() {
@@ -143,7 +143,7 @@ fn is_in_reach_each_way(part: &'static str, plants: bool) {
         with_a_network(&api);
     }
     let tree = api.get("/api/v1/tree").1;
-    let ways: Vec<Box<dyn Way>> = vec![
+    let ways: Vec<Box<dyn Interface>> = vec![
         Box::new(OnCommandLine::new(&state, scratch.path())),
         Box::new(OverApi(api.clone())),
         Box::new(browser),
@@ -186,7 +186,7 @@ fn planted(walk: &mut Walk, tree: &Value) {
 }
 
 #[test]
-fn a_kind_that_nobody_knows_has_no_value() {
+fn an_unknown_kind_has_no_value() {
     let scratch = Scratch::new("reach-plan");
     let world = World::new(&scratch);
     let property = |kind: Value| json!({"name": "p", "kind": kind, "example": ""});

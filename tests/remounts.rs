@@ -184,7 +184,7 @@ fn recognised(server: &Server, state: &Path) -> ([Vec<u8>; 2], [u8; 16]) {
 
 /// Waits until the server has closed what was mounted and serves what is mounted now.
 fn wait_until_served(server: &Server) {
-    let online = || server.said().contains("online again").then_some(());
+    let online = || server.stderr_text().contains("online again").then_some(());
     wait_for("the share is served again", SOON, online);
 }
 

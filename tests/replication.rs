@@ -54,7 +54,7 @@ impl Actions {
     }
 
     /// A property of an action.
-    fn told(&self, name: &str, property: &str) -> Value {
+    fn property(&self, name: &str, property: &str) -> Value {
         let (code, node) = self.0.get(&format!("/api/v1/nodes{ACTIONS}/{name}"));
         assert_eq!(code, 200, "{node}");
         let all = node["properties"].as_array().expect("properties");
@@ -145,8 +145,8 @@ impl Two {
     }
 
     /// Waits until a run has found what takes a while; its process.
-    fn under_way(&self, name: &str) -> u32 {
-        let far = || self.told(name, "size").as_u64().filter(|size| *size >= LARGE as u64);
+    fn running_process(&self, name: &str) -> u32 {
+        let far = || self.property(name, "size").as_u64().filter(|size| *size >= LARGE as u64);
         wait_for("a run to get somewhere", DEADLINE, far);
         let found = processes().into_iter().find(|(_, parent, arguments)| {
             *parent == self.server.pid() && arguments.contains("dsync\0--json")
@@ -202,7 +202,7 @@ fn a_directory_is_kept_the_same_on_another_server() {
     let done = two.go("site");
     assert_eq!(done["outcome"], "done", "{done}");
     assert_same(&from, &two.copied("site"));
-    let idle = ["state", "last_outcome"].map(|name| two.told("site", name));
+    let idle = ["state", "last_outcome"].map(|name| two.property("site", name));
     assert_eq!(idle, [json!("idle"), json!("done")]);
     assert_eq!(two.left(), Vec::<String>::new());
     // The other way, to a directory that is not there yet.
@@ -235,13 +235,13 @@ fn a_schedule_starts_runs_and_only_while_it_is_on() {
     assert_eq!((&done["outcome"], &done["by"]), (&json!("done"), &json!("schedule")), "{done}");
     assert_eq!(done["when"].as_u64().map(|second| second % 10 < 5), Some(true), "{done}");
     assert_same(&from, &two.copied("site"));
-    assert!(two.told("often", "next").as_u64() > Some(0));
+    assert!(two.property("often", "next").as_u64() > Some(0));
     two.set("often", "enabled", json!(false));
-    assert_eq!(two.told("often", "next"), 0);
+    assert_eq!(two.property("often", "next"), 0);
 }
 
 #[test]
-fn a_run_that_fails_says_who_is_at_fault() {
+fn a_run_that_fails_names_the_side_at_fault() {
     let Some(two) = Two::new("replication-fails") else { return };
     two.folder("site");
     symlink("/etc", two.here.dir.join("out")).expect("a link");
@@ -250,7 +250,7 @@ fn a_run_that_fails_says_who_is_at_fault() {
         let reason = two.fails(name);
         assert!(why.iter().all(|part| reason.contains(part)), "{reason}");
         assert!(!two.results(name)[0].to_string().contains(PASSWORD));
-        assert_eq!(two.told(name, "last_reason"), reason);
+        assert_eq!(two.property(name, "last_reason"), reason);
     };
     let good = ("site", "box/site");
     let wrong = json!({"password": "not-the-password"});
@@ -272,7 +272,7 @@ fn a_run_that_fails_says_who_is_at_fault() {
 }
 
 #[test]
-fn no_run_outlives_who_wants_it() {
+fn no_run_outlives_its_action() {
     let Some(mut two) = Two::new("replication-stop") else { return };
     let from = two.folder("site");
     fs::write(from.join("a"), b"first").expect("a file");
@@ -280,14 +280,14 @@ fn no_run_outlives_who_wants_it() {
     let slow = json!({"bandwidth": 1_000_000, "compress": false});
     two.action("slow", ("site", "box/site"), slow);
     two.start("slow");
-    let pid = two.under_way("slow");
+    let pid = two.running_process("slow");
     for name in ["cmdline", "environ"] {
         let text = fs::read(format!("/proc/{pid}/{name}")).expect("a process");
         assert!(!String::from_utf8_lossy(&text).contains(PASSWORD), "{name}");
     }
     let all = processes();
     assert!(all.iter().all(|(.., arguments)| !arguments.contains(PASSWORD)));
-    assert_eq!(two.told("slow", "state"), "running");
+    assert_eq!(two.property("slow", "state"), "running");
     let (code, again) = two.act("slow", "start");
     assert_eq!(code, 409, "{again}");
     assert_eq!(two.act("slow", "stop").0, 200);
@@ -297,14 +297,14 @@ fn no_run_outlives_who_wants_it() {
     gone(pid);
     // The server ends in order, and its run with it.
     two.start("slow");
-    let pid = two.under_way("slow");
+    let pid = two.running_process("slow");
     two.server.stop();
     gone(pid);
     two.server = two.here.start(&[]);
     assert_eq!(two.result("slow", 2)["reason"], "the server ended");
     // It is killed.
     two.start("slow");
-    let pid = two.under_way("slow");
+    let pid = two.running_process("slow");
     two.server.kill();
     gone(pid);
     two.server = two.here.start(&[]);

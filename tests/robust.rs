@@ -87,8 +87,8 @@ impl Scene {
         assert_eq!(self.counted("server.panics"), 0);
         assert_eq!(self.counted("analytics.dropped"), 0);
         assert!(self.state.join("plimsoll.sock").exists());
-        assert!(self.server.stop().success(), "{}", self.server.said());
-        assert!(!self.server.said().contains("panicked"), "{}", self.server.said());
+        assert!(self.server.stop().success(), "{}", self.server.stderr_text());
+        assert!(!self.server.stderr_text().contains("panicked"), "{}", self.server.stderr_text());
     }
 }
 
@@ -105,7 +105,7 @@ fn mode(mode: u32) -> Sattr3 {
 }
 
 /// Sends bytes that may not all be taken, and nothing after them; true when the server then closes.
-fn say(mut stream: TcpStream, bytes: &[u8]) -> bool {
+fn closes_after(mut stream: TcpStream, bytes: &[u8]) -> bool {
     // The server may close before all is sent.
     let _cut = stream.write_all(bytes);
     let _cut = stream.shutdown(Shutdown::Write);
@@ -172,7 +172,7 @@ fn malformed_and_oversized_records() {
     let watch = Watch::start(&scene.server);
     for _ in 0..20 {
         for (what, bytes) in malformed() {
-            assert!(say(scene.connect(), &bytes), "{what}: still open");
+            assert!(closes_after(scene.connect(), &bytes), "{what}: still open");
         }
         let huge = [0x8fff_ffff, 0xffff_ffff, 0x0fff_ffff, 0x8020_0000];
         for marker in huge {
@@ -232,7 +232,7 @@ fn random_bytes_on_thousands_of_connections() {
             let place = random.below(bytes.len() as u64) as usize;
             bytes[place] = random.next_u64() as u8;
         }
-        assert!(say(scene.connect(), &bytes), "connection {n} stays open");
+        assert!(closes_after(scene.connect(), &bytes), "connection {n} stays open");
     }
     scene.wait_counted("server.bad_records", CONNECTIONS / 4);
     watch.end("random bytes");

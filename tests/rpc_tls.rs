@@ -21,7 +21,7 @@ use wire::nfs4::Nfsstat4;
 /// Bytes that each version writes and reads.
 const BYTES: usize = 9 << 20;
 
-fn write_beside(scene: &Scene, name: &str, text: &str) -> String {
+fn write_file(scene: &Scene, name: &str, text: &str) -> String {
     let path = scene.scratch.path().join(name);
     fs::write(&path, text).expect("written");
     path.display().to_string()
@@ -93,7 +93,7 @@ fn certificates_come_from_files_and_are_renewed_at_sighup() {
     let (first, second, stranger) =
         (Authority::new("first"), Authority::new("second"), Authority::new("stranger"));
     let (certificate, key) = first.sign().write(scene.scratch.path(), "server");
-    let ca = write_beside(&scene, "ca.pem", &first.pem());
+    let ca = write_file(&scene, "ca.pem", &first.pem());
     let (certificate, key) = (certificate.display().to_string(), key.display().to_string());
     let mut server = scene.start(&[
         "--nfs-tls-cert",
@@ -111,8 +111,12 @@ fn certificates_come_from_files_and_are_renewed_at_sighup() {
     assert!(secure(at, &client(&first.pem(), None)).is_ok(), "but there is a session");
     let unknown = client(&first.pem(), Some(&stranger.sign()));
     assert!(secure(at, &unknown).map_or(true, |stream| stream.is_over()), "refused at once");
-    until("the failure is told", || server.said().contains("TLS connections to NFS failed"));
-    assert!(server.said().contains("127.0.0.1: invalid peer certificate"), "{}", server.said());
+    until("the failure is told", || server.stderr_text().contains("TLS connections to NFS failed"));
+    assert!(
+        server.stderr_text().contains("127.0.0.1: invalid peer certificate"),
+        "{}",
+        server.stderr_text()
+    );
     for _ in 0..5 {
         assert!(secure(at, &unknown).map_or(true, |stream| stream.is_over()));
     }
@@ -125,19 +129,23 @@ fn certificates_come_from_files_and_are_renewed_at_sighup() {
     assert!(code == 409 && said.to_string().contains("command line"), "{code} {said}");
 
     // A mistake changes nothing, and is reported.
-    write_beside(&scene, "server-key.pem", "no key");
+    write_file(&scene, "server-key.pem", "no key");
     process::signal(server.pid(), libc::SIGHUP);
-    until("the mistake is told", || server.said().contains("private key cannot be read"));
+    until("the mistake is told", || server.stderr_text().contains("private key cannot be read"));
     assert!(mounts(at, &export, &first.pem(), Some(&first.sign())));
 
     second.sign().write(scene.scratch.path(), "server");
-    write_beside(&scene, "ca.pem", &second.pem());
+    write_file(&scene, "ca.pem", &second.pem());
     process::signal(server.pid(), libc::SIGHUP);
     until("the new one is shown", || secure(at, &client(&second.pem(), None)).is_ok());
     assert!(mounts(at, &export, &second.pem(), Some(&second.sign())));
     let old = client(&second.pem(), Some(&first.sign()));
     assert!(secure(at, &old).map_or(true, |stream| stream.is_over()), "no longer believed");
-    assert_eq!(server.said().matches("TLS connections to NFS failed").count(), 1, "one a minute");
+    assert_eq!(
+        server.stderr_text().matches("TLS connections to NFS failed").count(),
+        1,
+        "one a minute"
+    );
     assert!(server.stop().success());
 }
 
@@ -157,8 +165,8 @@ fn what_cannot_work_is_refused_before_anything_is_served() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("--nfs-tls-key"), "{said}");
     let (one, other) = (Authority::new("a").sign(), Authority::new("b").sign());
-    let certificate = write_beside(&scene, "certificate.pem", &one.certificate);
-    let key = write_beside(&scene, "key.pem", &other.key);
+    let certificate = write_file(&scene, "certificate.pem", &one.certificate);
+    let key = write_file(&scene, "key.pem", &other.key);
     let (code, said) = run(&["--nfs-tls-cert", &certificate, "--nfs-tls-key", &key]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("does not match the key"), "{said}");

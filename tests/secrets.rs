@@ -214,7 +214,7 @@ fn no_secret_of_the_tree_is_seen_again() {
     }
     let pid = server.pid();
     let mut texts = everything(&api);
-    texts.push(("standard error".to_owned(), server.said()));
+    texts.push(("standard error".to_owned(), server.stderr_text()));
     for file in ["cmdline", "environ"] {
         let shown = fs::read(format!("/proc/{pid}/{file}")).expect(file);
         texts.push((file.to_owned(), String::from_utf8_lossy(&shown).into_owned()));

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use e2e::api::{Api, now};
-use e2e::scene::Scene as Place;
+use e2e::scene::Scene as BaseScene;
 use e2e::server::{Server, binary};
 use e2e::{lab, process};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ const FILE_SIZE: u64 = 512 << 10;
 const ROUNDS: u64 = 6;
 
 struct Scene {
-    place: Place,
+    place: BaseScene,
     server: Server,
     api: Api,
     /// Before its start.
@@ -42,7 +42,7 @@ struct Scene {
 impl Scene {
     /// A server with default settings, with a user anna that may write into the share `box`.
     fn new(name: &str) -> Self {
-        let (place, begun) = (Place::new(name), now() - 1);
+        let (place, begun) = (BaseScene::new(name), now() - 1);
         let (server, api) = place.start_for_anna(PASSWORD, &[]);
         Self { place, server, api, begun }
     }
@@ -101,7 +101,7 @@ impl Scene {
     }
 
     /// Figures of one way of one line.
-    fn check_way(way: &Value, secure: bool, has_plain: bool, what: &str) {
+    fn check_direction(way: &Value, secure: bool, has_plain: bool, what: &str) {
         for figure in ["bytes_s", "client_cpu_s_gb", "server_cpu_s_gb"] {
             let of = |end: &str| way[figure][end].as_f64().unwrap_or(-1.0);
             let (low, median, high) = (of("low"), of("median"), of("high"));
@@ -147,7 +147,7 @@ fn one_command_compares_all_protocols_on_a_share() {
         assert_eq!(line["server"]["pid"], scene.server.pid());
         for (way, title) in line["ways"].as_array().expect("ways").iter().zip(["up", "down"]) {
             assert_eq!(way["way"], format!("{title}load"));
-            Scene::check_way(way, secure, plain.is_some(), name);
+            Scene::check_direction(way, secure, plain.is_some(), name);
         }
         let samples = line["samples"].as_array().expect("samples");
         assert_eq!(samples.len() as u64, 2 * ROUNDS, "{name}");
@@ -159,7 +159,7 @@ fn one_command_compares_all_protocols_on_a_share() {
     for (group, bytes) in moved {
         scene.api.wait_counter(&format!("{group}.bytes"), scene.begun, bytes);
     }
-    report_says_it(&scene, &result, &told);
+    check_report(&scene, &result, &told);
     let left = fs::read_dir(scene.place.dir.join("box")).expect("the share").count();
     assert_eq!(left, 0, "files were not removed");
     assert_eq!(Scene::obey(back), 1, "{said}");
@@ -170,7 +170,7 @@ fn one_command_compares_all_protocols_on_a_share() {
 
 /// Sentences on each way: the fastest, what each protected one takes, what a gigabyte costs; in the
 /// result, in the report, on standard output, and nowhere a password.
-fn report_says_it(scene: &Scene, result: &Value, told: &str) {
+fn check_report(scene: &Scene, result: &Value, told: &str) {
     let report = fs::read_to_string(scene.out().join("report.html")).expect("the report");
     let findings: Vec<&str> =
         result["findings"].as_array().expect("findings").iter().filter_map(Value::as_str).collect();
@@ -201,7 +201,7 @@ fn report_says_it(scene: &Scene, result: &Value, told: &str) {
 }
 
 #[test]
-fn what_keeps_it_from_comparing_is_said_before_it_begins() {
+fn obstacles_to_a_comparison_are_reported_before_it_begins() {
     let scene = Scene::new("secure-protocols-refused");
     let said = scene.refused("bax", PASSWORD, &[]);
     let (why, there) = said.split_once("it serves ").expect("what there is");

@@ -79,7 +79,7 @@ fn read(client: &mut Client, file: &nfs3::Handle) -> Result<Vec<u8>, nfs3::Failu
 }
 
 #[test]
-fn a_client_goes_on_when_nfs_was_disabled_for_a_while() {
+fn a_client_continues_when_nfs_was_disabled_for_a_while() {
     let scene = Scene::new("services-disable");
     let (mut client, root) = scene.server.mount(0, 0);
     let file = client.create(&root, "f", wire::nfs3::CreateHow::Guarded(Default::default()));
@@ -174,7 +174,7 @@ fn a_taken_port_is_maintenance_with_a_reason_until_it_is_free() {
 }
 
 #[test]
-fn it_stays_disabled_over_a_start_of_the_server_and_says_by_whom() {
+fn it_stays_disabled_over_a_start_of_the_server_and_names_the_user() {
     let mut scene = Scene::new("services-start");
     scene.set("enabled", json!(false));
     let reason = scene.get("reason");
@@ -184,7 +184,7 @@ fn it_stays_disabled_over_a_start_of_the_server_and_says_by_whom() {
     scene.server = Server::start(&Options::new(&scene.dir, &scene.state));
     assert!(scene.is("disabled") && !scene.listens());
     assert_eq!(scene.get("reason"), reason);
-    let note = scene.server.said();
+    let note = scene.server.stderr_text();
     assert!(!note.contains("cannot"), "{note}");
     scene.set("enabled", json!(true));
     scene.server.mount(0, 0);
@@ -246,7 +246,7 @@ fn the_port_mapper_comes_and_goes_while_nfs_serves() {
     scene.set("portmap", json!(false));
     assert_eq!(scene.set("portmap", json!(true)), "[]");
     assert_eq!(there(), [Some(scene.server.nfs_port()); 3]);
-    assert_eq!(scene.server.said().matches(&why).count(), 1);
+    assert_eq!(scene.server.stderr_text().matches(&why).count(), 1);
 }
 
 /// At the standard port the absence of a port mapper shows in the mount commands.

@@ -42,7 +42,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn openssh_client_there_and_back() {
+fn openssh_client_round_trip() {
     if !has("sftp") {
         skip!("sftp-subsystem", "sftp is not installed (openssh-client)");
     }

@@ -145,7 +145,7 @@ fn disturb(scene: &Scene, api: &Api, rounds: usize) {
 }
 
 #[test]
-fn nobody_else_notices_that_shares_come_and_go() {
+fn no_other_client_notices_that_shares_come_and_go() {
     let scene = Scene::new("shares-live");
     let (server, api) = start(&scene);
     let rounds = std::env::var("PLIMSOLL_SHARES_ROUNDS").ok().and_then(|n| n.parse().ok());
@@ -233,7 +233,7 @@ fn property(api: &Api, share: &str, name: &str) -> String {
 }
 
 #[test]
-fn a_share_whose_directory_goes_is_offline_until_it_is_back() {
+fn a_share_without_its_directory_is_offline_until_it_is_back() {
     let scene = Scene::new("shares-lost");
     let (server, api) = start(&scene);
     let dir = scene.scratch.folder("b", None);
@@ -263,7 +263,7 @@ fn a_share_whose_directory_goes_is_offline_until_it_is_back() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_sentence() {
+fn errors_are_reported_in_one_sentence() {
     let scene = Scene::new("shares-wrong");
     let (_server, api) = start(&scene);
     let dir = scene.scratch.folder("b", None);
@@ -306,7 +306,7 @@ fn a_share_that_does_not_respond_keeps_no_other_from_being_watched() {
     let elsewhere = scratch.path().join("elsewhere");
     std::fs::rename(&dir, &elsewhere).expect("moved");
     let logged =
-        |line: &str| wait_for(line, PATIENCE, || server.said().contains(line).then_some(()));
+        |line: &str| wait_for(line, PATIENCE, || server.stderr_text().contains(line).then_some(()));
     logged("other is offline");
     std::fs::rename(&elsewhere, &dir).expect("moved back");
     logged("other is online again");

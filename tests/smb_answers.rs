@@ -53,7 +53,7 @@ impl Holder {
 }
 
 #[test]
-fn a_request_can_be_cancelled_before_it_is_told_that_it_waits() {
+fn a_request_can_be_cancelled_before_its_interim_response() {
     let scene = Scene::new("smb-cancel", &[]);
     let mut holder = Holder::new(&scene);
     holder.lock();
@@ -101,7 +101,7 @@ fn no_two_answers_of_one_number_are_signed_by_gmac() {
 }
 
 #[test]
-fn a_buffer_that_is_too_small_is_told_how_large_it_must_be() {
+fn a_buffer_that_is_too_small_gets_the_size_it_needs() {
     let scene = Scene::new("smb-small", &[]);
     for dialect in Dialect::SERVED {
         let mut smb = scene.anna_from(address(8), &Offer::only(dialect)).expect("let in");
@@ -230,7 +230,7 @@ fn a_file_that_another_has_renamed_is_removed_where_it_is() {
 }
 
 #[test]
-fn names_of_one_file_are_renamed_and_removed_each_by_itself() {
+fn names_of_one_file_are_renamed_and_removed_separately() {
     let scene = Scene::new("smb-names", &[]);
     let mut smb = scene.anna().expect("let in");
     let file = smb.create(&Ask::make("a")).expect("an answer").expect("a file");

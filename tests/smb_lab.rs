@@ -93,7 +93,7 @@ fn a_folder_of_a_run_is_made_and_removed() {
 }
 
 #[test]
-fn what_the_server_refuses_is_said_in_a_sentence() {
+fn refusals_of_the_server_are_reported_in_a_sentence() {
     let smb = SmbShare::start("smb-lab-refused", &[]);
     let right = smb.url("");
     let wrong = right.replace("battery", "staple");

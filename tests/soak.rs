@@ -216,7 +216,7 @@ fn wait_for_statistics(state: &Path, pid: u32) {
 }
 
 /// No client is there, nothing is held, nothing is in progress.
-fn wait_for_nobody(api: &Api) {
+fn wait_for_no_clients(api: &Api) {
     for what in ["clients", "opens", "locks"] {
         let path = format!("/api/v1/services/nfs/{what}");
         wait_for(what, GONE, || api.get(&path).1["rows"].as_array()?.is_empty().then_some(()));
@@ -235,7 +235,7 @@ fn wait_for_nobody(api: &Api) {
 }
 
 /// At the next start no client is on record, so that no client waits for a grace period.
-fn nobody_is_on_record(server: &Server) {
+fn no_client_is_on_record(server: &Server) {
     let mut client = Client::connect(server.nfs(), (0, 0), "next", 1).expect("a session");
     client.reclaim_complete().expect("RECLAIM_COMPLETE");
     let root = client.walk(&server.export()).expect("the share");
@@ -259,15 +259,15 @@ fn nothing_grows_and_nothing_is_left() {
     let mib: Vec<_> = memory.iter().map(|bytes| bytes >> 20).collect();
     println!("resident MiB after the warm-up, and at every twentieth: {mib:?}");
     lives::expire_all(&api);
-    wait_for_nobody(&api);
+    wait_for_no_clients(&api);
     let after = figures();
     println!("descriptors and threads before: {before:?}, after: {after:?}");
     let (warm, most) = (memory[0], memory.iter().copied().max());
     let flat = !run.measured || most <= Some(warm + warm / GROWTH);
     assert!(flat, "{warm} bytes have become {most:?}");
     assert!(after.0 <= before.0 + KEPT, "{after:?} descriptors and threads, {before:?} before");
-    assert!(server.stop().success(), "{}", server.said());
+    assert!(server.stop().success(), "{}", server.stderr_text());
     let mut server = Server::start(&options());
-    nobody_is_on_record(&server);
-    assert!(server.stop().success(), "{}", server.said());
+    no_client_is_on_record(&server);
+    assert!(server.stop().success(), "{}", server.stderr_text());
 }

@@ -94,7 +94,7 @@ fn left_behind() -> Vec<String> {
 }
 
 #[test]
-fn every_point_of_a_small_grid_is_measured_or_told_as_spoiled() {
+fn every_point_of_a_small_grid_is_measured_or_reported_as_spoiled() {
     if let Some(why) = missing() {
         skip!("sweep", "{why}");
     }
@@ -122,7 +122,7 @@ fn folders_left() -> Vec<PathBuf> {
 }
 
 #[test]
-fn protocols_carry_what_the_model_says_over_a_slow_link() {
+fn protocols_carry_what_the_model_predicts_over_a_slow_link() {
     if let Some(why) = missing() {
         skip!("sweep-protocols", "{why}");
     }
@@ -162,7 +162,7 @@ fn protocols_carry_what_the_model_says_over_a_slow_link() {
 }
 
 #[test]
-fn what_makes_no_sense_is_wrong_usage() {
+fn invalid_values_are_wrong_usage() {
     let dir = Scratch::new("sweep");
     let refused = |words: &[&str]| -> Output {
         process::run(&mut command(dir.path(), words), process::DEADLINE)

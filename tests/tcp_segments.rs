@@ -36,7 +36,7 @@ fn source(api: &Api, started: i64) -> String {
 
 /// Lines of the log about segments.
 fn logged(server: &Server) -> Vec<String> {
-    let said = server.said();
+    let said = server.stderr_text();
     said.lines().filter(|line| line.contains("TCP segments")).map(str::to_owned).collect()
 }
 

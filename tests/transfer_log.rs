@@ -120,7 +120,7 @@ fn text(command: &mut Command) -> String {
 }
 
 #[test]
-fn every_transfer_is_told_once_and_the_same_everywhere() {
+fn every_transfer_is_reported_once_and_the_same_everywhere() {
     for (program, of) in [("curl", "curl"), ("sftp", "openssh-client")] {
         if !has(program) {
             skip!("transfer-log", "{program} is not installed ({of})");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use e2e::api::{Api, now, wait_for};
 use e2e::process::{run, succeed};
-use e2e::scene::Scene as Place;
+use e2e::scene::Scene as BaseScene;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server, binary};
 use e2e::{has, http, is_root, nfs4, skip};
@@ -33,11 +33,11 @@ struct Scene {
 impl Scene {
     /// A server with a share `box` that is open to anna over plain HTTP too.
     fn new(name: &str) -> Self {
-        let place = Place::new(name);
+        let place = BaseScene::new(name);
         let plain = json!({"set": HTTP, "property": "plain", "value": "serve"});
         let basic = json!({"set": HTTP, "property": "basic_over_plain", "value": true});
         let (server, _) = place.start_for_anna(PASSWORD, &[plain, basic]);
-        let Place { scratch, dir, state } = place;
+        let BaseScene { scratch, dir, state } = place;
         Self { scratch, dir, state, server }
     }
 

@@ -172,7 +172,7 @@ fn creations_of_eight_clients_over_the_oldest_dialect() {
 }
 
 /// A request, its name in the statistics, and how it ends.
-type Told = (&'static str, Command, Vec<u8>, NtStatus);
+type NamedRequest = (&'static str, Command, Vec<u8>, NtStatus);
 
 fn body(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut body = Vec::new();
@@ -186,7 +186,7 @@ fn control(code: u32, file: FileId) -> Vec<u8> {
 }
 
 /// Requests on an open that may only read, which are refused but for the last.
-fn on_the_file(file: FileId) -> Vec<Told> {
+fn on_the_file(file: FileId) -> Vec<NamedRequest> {
     let (offset, flags, data) = (0, 0, &b"data"[..]);
     let (info_type, class, output_max, additional) = (1, 200, 100, 0);
     let query = QueryRequest { info_type, class, output_max, additional, flags, file, input: &[] };
@@ -224,7 +224,7 @@ fn on_the_file(file: FileId) -> Vec<Told> {
 }
 
 /// Requests of the share that are about no file.
-fn on_the_share() -> Vec<Told> {
+fn on_the_share() -> Vec<NamedRequest> {
     let close = CloseRequest { flags: 0, reserved: 0, file: FileId { persistent: 7, volatile: 7 } };
     vec![
         (
@@ -244,13 +244,13 @@ fn empty(out: &mut Vec<u8>) {
 }
 
 /// Sends the request and checks the status of its response.
-fn ask(smb: &mut Smb, (_, command, body, status): &Told) {
+fn ask(smb: &mut Smb, (_, command, body, status): &NamedRequest) {
     let answer = smb.call(*command, 0, &|out| out.extend_from_slice(body)).expect("an answer");
     assert_eq!(answer.status(), *status, "{command:?}");
 }
 
 #[test]
-fn what_is_refused_is_told_with_share_file_and_status() {
+fn refusals_are_reported_with_share_file_and_status() {
     let mut smb = SmbShare::start("smb-refused", &[]);
     let from = api::now() + 1;
     smb.api.wait_for_second(from - 1);

@@ -29,7 +29,7 @@ impl Piped {
     }
 
     /// Says a line that has an answer of one line, and waits for that.
-    fn say(&mut self, line: &str) -> String {
+    fn query(&mut self, line: &str) -> String {
         writeln!(self.to, "{line}").expect("a reader");
         let mut answer = String::new();
         self.from.read_line(&mut answer).expect("an answer");
@@ -49,10 +49,10 @@ impl Piped {
 }
 
 #[test]
-fn a_conflict_names_who_was_faster() {
+fn a_conflict_names_the_faster_client() {
     let scene = Scene::new("cli-conflict");
     let mut slow = Piped::start(&scene);
-    slow.say("cd configuration/services/nfs\nset lease=60");
+    slow.query("cd configuration/services/nfs\nset lease=60");
     let quick = scene.run(&[], "configuration services nfs set lease=70\n");
     assert_eq!(quick.2, 0, "{quick:?}");
     let (wrong, code) = slow.end("commit");
@@ -64,10 +64,10 @@ fn a_conflict_names_who_was_faster() {
 }
 
 #[test]
-fn a_lost_server_is_told_and_nothing_is_half_done() {
+fn a_lost_server_is_reported_and_nothing_is_half_done() {
     let mut scene = Scene::new("cli-lost");
     let mut shell = Piped::start(&scene);
-    shell.say("cd configuration/services/nfs\nset lease=60");
+    shell.query("cd configuration/services/nfs\nset lease=60");
     scene.server.kill();
     let (wrong, code) = shell.end("commit");
     assert_eq!(code, Some(1), "{wrong}");
@@ -78,7 +78,7 @@ fn a_lost_server_is_told_and_nothing_is_half_done() {
 }
 
 #[test]
-fn a_script_is_done_whole_when_nobody_reads_what_it_says() {
+fn a_script_runs_to_its_end_when_its_output_is_not_read() {
     let scene = Scene::new("cli-unread");
     let Piped { mut child, mut to, from } = Piped::start(&scene);
     drop(from);

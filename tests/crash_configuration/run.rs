@@ -18,7 +18,7 @@ use super::left;
 pub const SECRET: &str = "correct-horse-";
 
 /// How a run goes.
-pub struct Wanted<'a> {
+pub struct RunPlan<'a> {
     /// What the changes follow from.
     pub seed: u64,
     /// Picks the moments.
@@ -138,7 +138,7 @@ pub fn options<'a>(dir: &'a Path, state: &'a Path) -> Options<'a> {
 ///
 /// # Panics
 /// When a change is refused.
-pub fn run(name: &str, mut wanted: Wanted<'_>) -> (Run, Vec<Image>) {
+pub fn run(name: &str, mut wanted: RunPlan<'_>) -> (Run, Vec<Image>) {
     let scratch = Scratch::new(name);
     let mounted = ForgetFs::mount(&scratch.folder("mount", None)).expect("the forgetful mount");
     let served = scratch.folder("served", Some(NOBODY));
@@ -162,7 +162,7 @@ pub fn run(name: &str, mut wanted: Wanted<'_>) -> (Run, Vec<Image>) {
         let ask = json!({ "changes": changes.next() });
         let (code, answer) = api.post("/api/v1/changes", &ask);
         let call = now();
-        assert_eq!(code, 200, "{ask}: {answer}\n{}", server.said());
+        assert_eq!(code, 200, "{ask}: {answer}\n{}", server.stderr_text());
         assert_eq!(answer["revision"], revisions.len(), "every change changes something: {ask}");
         let changes = answer["changes"].as_array().cloned().unwrap_or_default();
         revisions.push(Acknowledged { call, changes, nodes: Value::Null });

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use e2e::process::{DEADLINE, run};
 use e2e::server::binary;
-use e2e::tree::{code, said};
+use e2e::tree::{code, output_text};
 use e2e::{has, skip};
 use sim::forget;
 
@@ -45,7 +45,7 @@ fn lost(world: &World) -> Option<String> {
     command.arg("dsync").arg(&from).arg(format!("dsync://{}@127.0.0.1:{port}/share/copy", USER.0));
     command.args(["--rsh", rsh]).env("SSH_ASKPASS_REQUIRE", "force");
     let done = run(command.env("SSH_ASKPASS", asked(world.scratch.path())), DEADLINE);
-    assert_eq!(code(&done), 0, "{}", said(&done));
+    assert_eq!(code(&done), 0, "{}", output_text(&done));
     let image = world.mounted.image();
     FILES.iter().find_map(|(name, large)| {
         let Some(left) = image.look(&format!("share/{name}")) else {

@@ -97,7 +97,7 @@ fn swept(world: &World, dir: &Path, left: usize) {
 }
 
 #[test]
-fn uploads_that_a_kill_cuts_off_leave_the_old_file_and_are_swept() {
+fn uploads_that_a_kill_interrupts_leave_the_old_file_and_are_swept() {
     if let Err(why) = forget::available() {
         skip!("crash-files-kill", "{why}");
     }
@@ -113,7 +113,7 @@ fn uploads_that_a_kill_cuts_off_leave_the_old_file_and_are_swept() {
 }
 
 #[test]
-fn uploads_that_a_power_cut_cuts_off_leave_the_old_file_and_are_swept() {
+fn uploads_that_a_power_cut_interrupts_leave_the_old_file_and_are_swept() {
     if let Err(why) = forget::available() {
         skip!("crash-files-cut", "{why}");
     }

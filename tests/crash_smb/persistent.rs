@@ -49,11 +49,11 @@ struct Handle {
     file: Option<FileId>,
     locked: [bool; RANGES],
     /// A request that was not answered before the cut.
-    unanswered: Option<Asked>,
+    unanswered: Option<PendingRequest>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum PendingRequest {
     Open,
     Close,
     Toggle(usize),
@@ -65,18 +65,18 @@ impl Handle {
         Ask { share, disposition: Disposition::OpenIf, ..Ask::open(&self.name) }
     }
 
-    fn request(&self, smb: &mut Smb, asked: Asked) -> Vec<u8> {
+    fn request(&self, smb: &mut Smb, asked: PendingRequest) -> Vec<u8> {
         let file = self.file.unwrap_or(FileId { persistent: 0, volatile: 0 });
         match asked {
-            Asked::Open => {
+            PendingRequest::Open => {
                 let create = body(&self.ask(), &[persistent(self.guid)]);
                 smb.request(Code::CREATE, 0, &create)
             }
-            Asked::Close => {
+            PendingRequest::Close => {
                 let close = CloseRequest { flags: 0, reserved: 0, file };
                 smb.request(Code::CLOSE, 0, &|out| close.put_body(out))
             }
-            Asked::Toggle(range) => {
+            PendingRequest::Toggle(range) => {
                 let lock = toggle(file, range, self.locked[range]);
                 smb.request(Code::LOCK, 0, &|out| lock.put(out))
             }
@@ -108,24 +108,24 @@ impl Run {
     }
 
     /// What is asked of a handle next.
-    fn asked(&mut self, at: usize) -> Asked {
+    fn next_request(&mut self, at: usize) -> PendingRequest {
         if self.handles[at].file.is_none() {
             self.next += 1;
             let mut guid = [0; 16];
             guid[..8].copy_from_slice(&self.next.to_le_bytes());
             let (name, is_shared) = (format!("f{}", self.next), self.random.below(2) == 0);
             self.handles[at] = Handle { name, guid, is_shared, ..Handle::default() };
-            return Asked::Open;
+            return PendingRequest::Open;
         }
         match self.random.below(6) {
-            0 => Asked::Close,
-            _ => Asked::Toggle(self.random.below(RANGES as u64) as usize),
+            0 => PendingRequest::Close,
+            _ => PendingRequest::Toggle(self.random.below(RANGES as u64) as usize),
         }
     }
 
     /// One request, to its answer.
     fn exchange(&mut self, smb: &mut Smb, at: usize) -> io::Result<()> {
-        let asked = self.asked(at);
+        let asked = self.next_request(at);
         let request = self.handles[at].request(smb, asked);
         smb.send(&[request])?;
         let answer = smb.answer()?;
@@ -133,9 +133,9 @@ impl Run {
         self.acknowledged += 1;
         let handle = &mut self.handles[at];
         match asked {
-            Asked::Open => handle.file = Some(opened(&answer).expect("an open").0),
-            Asked::Close => *handle = Handle::default(),
-            Asked::Toggle(range) => handle.locked[range] = !handle.locked[range],
+            PendingRequest::Open => handle.file = Some(opened(&answer).expect("an open").0),
+            PendingRequest::Close => *handle = Handle::default(),
+            PendingRequest::Toggle(range) => handle.locked[range] = !handle.locked[range],
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl Run {
             self.exchange(&mut smb, at)?;
         }
         let at = self.random.below(HANDLES as u64) as usize;
-        let asked = self.asked(at);
+        let asked = self.next_request(at);
         let request = self.handles[at].request(&mut smb, asked);
         self.handles[at].unanswered = Some(asked);
         smb.send(&[request])?;
@@ -159,7 +159,7 @@ impl Run {
     fn look_as_another(&self) -> io::Result<Option<String>> {
         let mut other = self.world.connect_as(OTHER)?;
         for handle in self.handles.iter().filter(|one| one.file.is_some()) {
-            let closes = handle.unanswered == Some(Asked::Close);
+            let closes = handle.unanswered == Some(PendingRequest::Close);
             let got = other.create(&Ask::open(&handle.name))?;
             let its = match got {
                 Ok(_) if !handle.is_shared && !closes => {
@@ -173,7 +173,7 @@ impl Run {
                 let lock = toggle(its, range, false);
                 let answer = other.call(Code::LOCK, 0, &|out| lock.put(out))?;
                 let is_refused = answer.status() == NtStatus::LOCK_NOT_GRANTED;
-                let is_open = closes || handle.unanswered == Some(Asked::Toggle(range));
+                let is_open = closes || handle.unanswered == Some(PendingRequest::Toggle(range));
                 if is_refused != handle.locked[range] && !is_open {
                     let status = answer.status();
                     return Ok(Some(format!("{handle:?}: range {range}: {status:?}")));
@@ -198,13 +198,13 @@ impl Run {
             let answer = smb.create_with(&ask, &[reconnect(file, handle.guid)])?;
             match opened(&answer) {
                 Ok((same, _)) => handle.file = Some(same),
-                Err(_) if unanswered == Some(Asked::Close) => {
+                Err(_) if unanswered == Some(PendingRequest::Close) => {
                     *handle = Handle::default();
                     continue;
                 }
                 Err(status) => return Ok(Some(format!("{handle:?}: {status:?}"))),
             }
-            if let (Some(Asked::Toggle(range)), Some(same)) = (unanswered, handle.file) {
+            if let (Some(PendingRequest::Toggle(range)), Some(same)) = (unanswered, handle.file) {
                 // Whether it was done is not known: now it is.
                 let unlock = toggle(same, range, true);
                 smb.call(Code::LOCK, 0, &|out| unlock.put(out))?;

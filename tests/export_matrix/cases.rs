@@ -1,19 +1,19 @@
 //! The table: rules, and what clients meet under them.
 
+use super::probe::Credential::{self, Anonymous, User};
 use super::probe::From::{self, At, LowPort, Mtls, Tls};
 use super::probe::Meets::{self, Changes, Flavorless, Nothing, Reads, TooWeak};
-use super::probe::Who::{self, Anonymous, User};
 
 /// The clients' addresses. Unless stated otherwise, a call comes from an unprivileged port.
 pub const ADDRESSES: &str = "for a in 10.1.0.7/32 10.1.0.8/32 10.1.9.9/32 10.2.0.1/32; do
     ip addr add $a dev lo; done
 for a in fd00:a::7/128 fd00:a::8/128 fd00:b::1/128; do ip addr add $a dev lo nodad; done";
 
-type Client = (From, Who, Meets);
+type Client = (From, Credential, Meets);
 
 /// An ordinary user, root, and the anonymous user.
-const ANN: Who = User(1000);
-const ROOT: Who = User(0);
+const ANN: Credential = User(1000);
+const ROOT: Credential = User(0);
 const AS_ANN: Meets = Changes(1000, 1000);
 const AS_ROOT: Meets = Changes(0, 0);
 const AS_NOBODY: Meets = Changes(65_534, 65_534);

@@ -47,7 +47,7 @@ pub enum From {
 
 /// The credential of its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum Credential {
     /// AUTH_SYS: this user, in the group of the same number.
     User(u32),
     /// AUTH_NONE.
@@ -71,12 +71,12 @@ pub enum Meets {
 
 /// Whence, in numbers.
 #[derive(Debug, Clone, Copy)]
-pub enum Place {
+pub enum ClientAddress {
     Address(IpAddr, bool),
     Tunnel(usize),
 }
 
-impl Place {
+impl ClientAddress {
     /// Of a row of the table.
     pub fn of(from: &From) -> Self {
         let address = |text: &str| text.parse().expect("an address");
@@ -117,10 +117,12 @@ pub struct Target {
 }
 
 /// A connection from a place. A machine's own address is called from that address.
-fn connect(target: &Target, place: Place) -> TcpStream {
+fn connect(target: &Target, place: ClientAddress) -> TcpStream {
     let (address, low) = match place {
-        Place::Tunnel(n) => return TcpStream::connect(target.tunnels[n]).expect("a tunnel"),
-        Place::Address(address, low) => (address, low),
+        ClientAddress::Tunnel(n) => {
+            return TcpStream::connect(target.tunnels[n]).expect("a tunnel");
+        }
+        ClientAddress::Address(address, low) => (address, low),
     };
     // Downwards, so that none is used again while the kernel still remembers it.
     static NEXT: AtomicU32 = AtomicU32::new(1023);
@@ -154,11 +156,11 @@ fn met4<T>(outcome: nfs4::Outcome<T>) -> Status {
 }
 
 impl Client {
-    fn new(target: &Target, place: Place, who: Who, version: Version) -> Self {
+    fn new(target: &Target, place: ClientAddress, who: Credential, version: Version) -> Self {
         static VERIFIER: AtomicU32 = AtomicU32::new(1);
-        let id = if let Who::User(id) = who { id } else { 0 };
+        let id = if let Credential::User(id) = who { id } else { 0 };
         let rpc = nfs3::Client::over(connect(target, place), id, id).expect("a connection");
-        let rpc = if who == Who::Anonymous { rpc.anonymous() } else { rpc };
+        let rpc = if who == Credential::Anonymous { rpc.anonymous() } else { rpc };
         match version {
             Version::Three => Self::Three(rpc),
             Version::Four(minor) => {
@@ -236,7 +238,14 @@ fn expected(version: Version, meets: Meets) -> [&'static str; 5] {
 }
 
 /// Compares what a client meets with what it should.
-pub fn check(target: &Target, place: Place, who: Who, version: Version, meets: Meets, what: &str) {
+pub fn check(
+    target: &Target,
+    place: ClientAddress,
+    who: Credential,
+    version: Version,
+    meets: Meets,
+    what: &str,
+) {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let name = format!("made{}", NUMBER.fetch_add(1, Ordering::Relaxed));
     let (mut client, files) = (Client::new(target, place, who, version), &target.files);

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use e2e::process::succeed;
 
-use super::scene::{PASSWORD, Place, USER, escaped, line};
+use super::scene::{ClientSetup, PASSWORD, USER, escaped, line};
 use super::several::Args;
 use super::tasks::{Task, all};
 
 #[test]
 fn ncftp() {
-    let Some(place) = Place::needing("ncftp", &["ncftpput"]) else { return };
+    let Some(place) = ClientSetup::needing("ncftp", &["ncftpput"]) else { return };
     let port = place.scene.port(21);
     let sign_in = ["-u", USER, "-p", PASSWORD, "-P", &port];
     let path = |path: &[u8]| OsString::from_vec([b"/data/", path].concat());
@@ -60,7 +60,7 @@ fn escape(name: &[u8]) -> Vec<u8> {
 
 #[test]
 fn tnftp() {
-    let Some(place) = Place::needing("ftp (tnftp)", &["tnftp"]) else { return };
+    let Some(place) = ClientSetup::needing("ftp (tnftp)", &["tnftp"]) else { return };
     let port = place.scene.port(21);
     let tnftp = |commands: &[&[u8]]| {
         let mut script =

@@ -12,7 +12,7 @@ use e2e::process::succeed;
 use e2e::{browser, skip};
 use serde_json::{Value, json};
 
-use super::scene::{PASSWORD, Place, USER, escaped, line, quoted, quoted_path};
+use super::scene::{ClientSetup, PASSWORD, USER, escaped, line, quoted, quoted_path};
 use super::tasks::{Task, all};
 
 /// What a shell does where the share is mounted.
@@ -39,13 +39,13 @@ pub fn mounted(at: &Path, task: Task<'_>) -> Option<Vec<u8>> {
 }
 
 /// The share over plain HTTP.
-fn plain(place: &Place) -> String {
+fn plain(place: &ClientSetup) -> String {
     format!("http://127.0.0.1:{}/data/", place.scene.port(80))
 }
 
 #[test]
 fn cadaver() {
-    let Some(place) = Place::needing("cadaver", &["cadaver"]) else { return };
+    let Some(place) = ClientSetup::needing("cadaver", &["cadaver"]) else { return };
     let netrc = format!("machine 127.0.0.1\nlogin {USER}\npassword {PASSWORD}\n");
     fs::write(place.local.join(".netrc"), netrc).expect("written");
     let cadaver = |parts: &[&[u8]]| {
@@ -76,7 +76,7 @@ fn chromium() {
     if let Some(what) = browser::missing() {
         skip!("clients chromium", "{what}");
     }
-    let place = Place::new("Chromium").with_pages();
+    let place = ClientSetup::new("Chromium").with_pages();
     let base = format!("https://127.0.0.1:{}/data/", place.scene.port(443));
     let chromium = RefCell::new(Browser::with("tests/browser/files.mjs"));
     let ask = |request: &Value| {

@@ -108,7 +108,7 @@ impl Scene {
 }
 
 /// A client at work: its name, and a folder of its own at either end.
-pub struct Place {
+pub struct ClientSetup {
     pub scene: Arc<Scene>,
     pub name: &'static str,
     /// On this side; also its home.
@@ -121,7 +121,7 @@ pub struct Place {
     pub listed: usize,
 }
 
-impl Place {
+impl ClientSetup {
     /// One for a client that these programs are, if they are here.
     pub fn needing(name: &'static str, programs: &[&str]) -> Option<Self> {
         if let Some(missing) = programs.iter().find(|program| !e2e::has(program)) {

@@ -8,14 +8,14 @@ use std::process::Command;
 
 use e2e::process::succeed;
 
-use super::scene::{PASSWORD, Place, USER, escaped, quoted, quoted_path};
+use super::scene::{ClientSetup, PASSWORD, USER, escaped, quoted, quoted_path};
 use super::tasks::{Task, all};
 
 /// Adds the arguments of one call to those that a program always has.
 pub type Args<'a> = &'a mut dyn for<'c> FnMut(&'c mut Command) -> &'c mut Command;
 
 /// Where the share is for a scheme.
-fn base(place: &Place, scheme: &str) -> String {
+fn base(place: &ClientSetup, scheme: &str) -> String {
     let standard = match scheme {
         "ftp" => 21,
         "ftps" => 990,
@@ -25,7 +25,7 @@ fn base(place: &Place, scheme: &str) -> String {
     format!("{scheme}://127.0.0.1:{}/data/", place.scene.port(standard))
 }
 
-fn curl(place: &Place, scheme: &'static str, how: &[&str]) {
+fn curl(place: &ClientSetup, scheme: &'static str, how: &[&str]) {
     let base = base(place, scheme);
     let url = |path: &[u8]| format!("{base}{}", escaped(path));
     let curl = |args: Args<'_>| {
@@ -78,29 +78,29 @@ fn curl(place: &Place, scheme: &'static str, how: &[&str]) {
 
 #[test]
 fn curl_ftp() {
-    let Some(place) = Place::needing("curl, FTP", &["curl"]) else { return };
+    let Some(place) = ClientSetup::needing("curl, FTP", &["curl"]) else { return };
     curl(&place, "ftp", &[]);
 }
 
 #[test]
 fn curl_ftps() {
-    let Some(place) = Place::needing("curl, FTPS", &["curl"]) else { return };
+    let Some(place) = ClientSetup::needing("curl, FTPS", &["curl"]) else { return };
     curl(&place, "ftps", &["--ssl-reqd"]);
 }
 
 #[test]
 fn curl_https() {
-    let Some(place) = Place::needing("curl, HTTPS", &["curl"]) else { return };
+    let Some(place) = ClientSetup::needing("curl, HTTPS", &["curl"]) else { return };
     curl(&place, "https", &[]);
 }
 
 #[test]
 fn curl_sftp() {
-    let Some(place) = Place::needing("curl, SFTP", &["curl"]) else { return };
+    let Some(place) = ClientSetup::needing("curl, SFTP", &["curl"]) else { return };
     curl(&place, "sftp", &[]);
 }
 
-fn wget(place: &Place, scheme: &'static str) {
+fn wget(place: &ClientSetup, scheme: &'static str) {
     let base = base(place, scheme);
     let url = |path: &[u8]| format!("{base}{}", escaped(path));
     let wget = |how: &[&OsStr], url: &str| {
@@ -127,17 +127,17 @@ fn wget(place: &Place, scheme: &'static str) {
 
 #[test]
 fn wget_ftp() {
-    let Some(place) = Place::needing("wget, FTP", &["wget"]) else { return };
+    let Some(place) = ClientSetup::needing("wget, FTP", &["wget"]) else { return };
     wget(&place, "ftp");
 }
 
 #[test]
 fn wget_https() {
-    let Some(place) = Place::needing("wget, HTTPS", &["wget"]) else { return };
+    let Some(place) = ClientSetup::needing("wget, HTTPS", &["wget"]) else { return };
     wget(&place, "https");
 }
 
-fn lftp(place: &Place, scheme: &'static str, settings: &str) {
+fn lftp(place: &ClientSetup, scheme: &'static str, settings: &str) {
     let base = base(place, scheme);
     let lftp = |commands: &[Vec<u8>]| {
         let mut script = b"set ssl:verify-certificate no; set cmd:fail-exit yes; \
@@ -168,13 +168,13 @@ fn lftp(place: &Place, scheme: &'static str, settings: &str) {
 
 #[test]
 fn lftp_ftps() {
-    let Some(place) = Place::needing("lftp, FTPS", &["lftp"]) else { return };
+    let Some(place) = ClientSetup::needing("lftp, FTPS", &["lftp"]) else { return };
     lftp(&place, "ftps", "set ftp:ssl-protect-data yes");
 }
 
 #[test]
 fn lftp_sftp() {
-    let Some(place) = Place::needing("lftp, SFTP", &["lftp", "ssh"]) else { return };
+    let Some(place) = ClientSetup::needing("lftp, SFTP", &["lftp", "ssh"]) else { return };
     let ssh = "ssh -a -x -F none -o StrictHostKeyChecking=no -o UserKnownHostsFile=known -i";
     let bytes = "set sftp:charset ISO-8859-1; set file:charset ISO-8859-1";
     let settings =
@@ -182,7 +182,7 @@ fn lftp_sftp() {
     lftp(&place, "sftp", &settings);
 }
 
-pub fn rclone(place: &Place, config: &str) {
+pub fn rclone(place: &ClientSetup, config: &str) {
     let secret = succeed(place.program("rclone").args(["obscure", PASSWORD]));
     let secret = String::from_utf8(secret).expect("text");
     fs::write(
@@ -220,21 +220,21 @@ pub fn rclone(place: &Place, config: &str) {
 
 #[test]
 fn rclone_webdav() {
-    let Some(place) = Place::needing("rclone, WebDAV", &["rclone"]) else { return };
+    let Some(place) = ClientSetup::needing("rclone, WebDAV", &["rclone"]) else { return };
     let url = format!("https://127.0.0.1:{}/", place.scene.port(443));
     rclone(&place, &format!("type = webdav\nurl = {url}\nvendor = other"));
 }
 
 #[test]
 fn rclone_sftp() {
-    let Some(place) = Place::needing("rclone, SFTP", &["rclone"]) else { return };
+    let Some(place) = ClientSetup::needing("rclone, SFTP", &["rclone"]) else { return };
     let port = place.scene.port(218);
     rclone(&place, &format!("type = sftp\nhost = 127.0.0.1\nport = {port}\nshell_type = none"));
 }
 
 #[test]
 fn rclone_ftp() {
-    let Some(place) = Place::needing("rclone, FTP", &["rclone"]) else { return };
+    let Some(place) = ClientSetup::needing("rclone, FTP", &["rclone"]) else { return };
     let port = place.scene.port(21);
     rclone(
         &place,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use e2e::process::succeed;
 
-use super::scene::{PASSWORD, Place, USER, quoted_path};
+use super::scene::{ClientSetup, PASSWORD, USER, quoted_path};
 use super::several::rclone;
 use super::ssh::{Library, has_module, library};
 use super::tasks::{Task, all};
@@ -15,7 +15,7 @@ const SMB: u16 = 445;
 
 #[test]
 fn smbclient() {
-    let Some(place) = Place::needing("smbclient", &["smbclient"]) else { return };
+    let Some(place) = ClientSetup::needing("smbclient", &["smbclient"]) else { return };
     let (place, port) = (place.of_windows(), SMB);
     let port = place.scene.port(port);
     let there = |name: &[u8]| {
@@ -44,7 +44,7 @@ fn smbclient() {
 
 #[test]
 fn rclone_smb() {
-    let Some(place) = Place::needing("rclone, SMB", &["rclone"]) else { return };
+    let Some(place) = ClientSetup::needing("rclone, SMB", &["rclone"]) else { return };
     let backends = succeed(place.program("rclone").args(["help", "backends"]));
     let backends = String::from_utf8_lossy(&backends);
     if !backends.lines().any(|line| line.trim().starts_with("smb ")) {

@@ -17,7 +17,7 @@ use e2e::process::{DEADLINE, run, succeed};
 use e2e::{has, is_root, skip};
 
 use super::http::mounted;
-use super::scene::{PASSWORD, Place, USER, line, quoted, quoted_path};
+use super::scene::{ClientSetup, PASSWORD, USER, line, quoted, quoted_path};
 use super::tasks::{Task, all};
 
 /// Options of the programs of OpenSSH: anna's key, and nothing of this machine.
@@ -39,7 +39,7 @@ fn path(path: &[u8]) -> Vec<u8> {
     [b"/data/", path].concat()
 }
 
-fn openssh(place: &Place, program: &str) -> Command {
+fn openssh(place: &ClientSetup, program: &str) -> Command {
     let mut command = place.program(program);
     command.args(["-F", "none", "-P", &place.scene.port(218)]).arg("-i").arg(place.scene.key());
     for option in OPTIONS {
@@ -63,14 +63,14 @@ fn lines(task: Task<'_>) -> Option<Vec<u8>> {
 }
 
 /// A program with the commands of `sftp` in a file.
-fn batch(place: &Place, commands: &[u8], command: &mut Command) -> Option<Vec<u8>> {
+fn batch(place: &ClientSetup, commands: &[u8], command: &mut Command) -> Option<Vec<u8>> {
     fs::write(place.local.join("batch"), commands).expect("a batch");
     Some(succeed(command))
 }
 
 #[test]
 fn sftp() {
-    let Some(place) = Place::needing("sftp", &["sftp"]) else { return };
+    let Some(place) = ClientSetup::needing("sftp", &["sftp"]) else { return };
     all(&place, &|task: Task<'_>| {
         let mut sftp = openssh(&place, "sftp");
         batch(&place, &lines(task)?, sftp.args(["-b", "batch", &format!("{USER}@127.0.0.1")]))
@@ -79,7 +79,7 @@ fn sftp() {
 
 #[test]
 fn scp() {
-    let Some(place) = Place::needing("scp", &["scp"]) else { return };
+    let Some(place) = ClientSetup::needing("scp", &["scp"]) else { return };
     // Its names at the server are patterns.
     let there = |name: &[u8]| {
         let mut whole = format!("{USER}@127.0.0.1:").into_bytes();
@@ -99,7 +99,7 @@ fn scp() {
 
 #[test]
 fn dropbear() {
-    let Some(place) = Place::needing("dbclient", &["dbclient", "sftp"]) else { return };
+    let Some(place) = ClientSetup::needing("dbclient", &["dbclient", "sftp"]) else { return };
     // sftp runs the program with the arguments of ssh; Dropbear's wants its own.
     let script = format!(
         "#!/bin/sh\nexec dbclient -y -y -T -p {} -s {USER}@127.0.0.1 sftp\n",
@@ -117,7 +117,7 @@ fn dropbear() {
 
 #[test]
 fn psftp() {
-    let Some(place) = Place::needing("psftp", &["psftp"]) else { return };
+    let Some(place) = ClientSetup::needing("psftp", &["psftp"]) else { return };
     let (_, node) = Api::new(&place.scene.state).get("/api/v1/nodes/configuration/services/sftp");
     let keys = node["properties"].as_array().expect("properties");
     let keys = keys.iter().find(|one| one["name"] == "host_keys").expect("host keys");
@@ -179,7 +179,8 @@ pub fn has_module(python: &str, module: &str, name: &str) -> bool {
 /// Puts a library through all tasks.
 pub fn library(library: &Library<'_>) {
     let Library { name, runs, port, script: (file, text), lacks } = *library;
-    let place = if port == SSH { Place::new(name) } else { Place::new(name).of_windows() };
+    let place =
+        if port == SSH { ClientSetup::new(name) } else { ClientSetup::new(name).of_windows() };
     let script = place.local.join(file);
     fs::write(&script, text).expect("a script");
     // One that hangs is ended, and so is the test then.
@@ -258,7 +259,7 @@ fn sshfs() {
     if !has("sshfs") || !has("ssh") || !is_root() || !Path::new("/dev/fuse").exists() {
         skip!("clients sshfs", "needs sshfs, ssh, /dev/fuse and root");
     }
-    let place = Place::new("sshfs");
+    let place = ClientSetup::new("sshfs");
     let at = place.scene.scratch.folder("sshfs", None);
     let mut command = place.program("sshfs");
     command.args(["-f", "-F", "none", "-p", &place.scene.port(218)]);

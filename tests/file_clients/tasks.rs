@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::scene::Place;
+use super::scene::ClientSetup;
 
 /// Entries of the large directory.
 pub const ENTRIES: usize = 50_000;
@@ -48,7 +48,7 @@ impl<F: Fn(Task<'_>) -> Option<Vec<u8>>> Client for F {
 }
 
 struct Tried<'a, C> {
-    place: &'a Place,
+    place: &'a ClientSetup,
     client: &'a C,
     folder: Vec<u8>,
 }
@@ -57,7 +57,7 @@ struct Tried<'a, C> {
 ///
 /// # Panics
 /// When a task was done wrongly, or the table has another result.
-pub fn all(place: &Place, client: &impl Client) {
+pub fn all(place: &ClientSetup, client: &impl Client) {
     let folder = place.there.file_name().expect("a name").as_bytes().to_vec();
     let tried = Tried { place, client, folder };
     let (up, down) = (tried.upload(), tried.download());

@@ -104,7 +104,7 @@ fn stacks_do_not_grow_with_the_depth_of_a_tree() {
         dig(&scene.dir.join("box/deep"), levels);
         let server = watched(&[scene.server.pid()], || over_the_network(&scene));
         let dsync = by_dsync(&scene, levels);
-        assert!(scene.server.stop().success(), "{}", scene.server.said());
+        assert!(scene.server.stop().success(), "{}", scene.server.stderr_text());
         [server, dsync]
     });
     println!("peak stacks of server and dsync at {LEVELS:?} levels: {most:?} bytes");
@@ -143,5 +143,5 @@ fn a_path_of_64_kib_is_answered() {
     let mut ftp = scene.ftp(HERE).expect("FTP");
     assert_eq!(ftp.sign_in("anna", PASSWORD).expect("FTP"), 230);
     assert!(matches!(ftp.code(format!("CWD {path}")), 500 | 501 | 550));
-    assert!(scene.server.stop().success(), "{}", scene.server.said());
+    assert!(scene.server.stop().success(), "{}", scene.server.stderr_text());
 }

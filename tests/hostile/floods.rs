@@ -56,19 +56,19 @@ impl Strangers<'_> {
         }
     }
 
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.over.load(Relaxed)
     }
 
     /// Holds connections, and opens each again that was closed.
     fn hold(&self, to: SocketAddr) {
         let mut held: Vec<TcpStream> = Vec::new();
-        while self.goes_on() {
+        while self.is_running() {
             held.retain_mut(|stream| {
                 let mut byte = [0];
                 matches!(stream.read(&mut byte), Err(e) if e.kind() == ErrorKind::WouldBlock)
             });
-            while held.len() < IDLE && self.goes_on() {
+            while held.len() < IDLE && self.is_running() {
                 let Ok(stream) = connect_from(self.address(), to) else { break };
                 stream.set_nonblocking(true).expect("a socket");
                 held.push(stream);
@@ -78,7 +78,7 @@ impl Strangers<'_> {
     }
 
     fn take_records(&self, to: SocketAddr) {
-        while self.goes_on() {
+        while self.is_running() {
             let stream = connect_from(self.address(), to);
             let client = stream.and_then(|stream| nfs3::Client::over(stream, 0, 0));
             let Ok(mut client) = client else { continue };
@@ -90,7 +90,7 @@ impl Strangers<'_> {
     }
 
     fn exchange_keys(&self) {
-        while self.goes_on() {
+        while self.is_running() {
             // A wrong password, after one key exchange.
             let _ = self.scene.sftp(self.address(), "wrong");
         }
@@ -142,7 +142,7 @@ impl Drop for End<'_> {
     }
 }
 
-fn nobody_is_kept_out(floods: &[Flood], many: bool) {
+fn no_client_is_kept_out(floods: &[Flood], many: bool) {
     let seconds = std::env::var("PLIMSOLL_FLOOD_S").ok().and_then(|s| s.parse().ok());
     let lasts = Duration::from_secs(seconds.unwrap_or(SECONDS));
     let scene = Scene::new("hostile-floods");
@@ -171,21 +171,21 @@ fn nobody_is_kept_out(floods: &[Flood], many: bool) {
 }
 
 #[test]
-fn all_floods_from_one_address_keep_nobody_out() {
-    nobody_is_kept_out(&ALL, false);
+fn all_floods_from_one_address_keep_no_client_out() {
+    no_client_is_kept_out(&ALL, false);
 }
 
 #[test]
-fn all_floods_from_many_addresses_keep_nobody_out() {
-    nobody_is_kept_out(&ALL, true);
+fn all_floods_from_many_addresses_keep_no_client_out() {
+    no_client_is_kept_out(&ALL, true);
 }
 
 /// Each flood separately; a part of `make test-long`.
 #[test]
-fn each_flood_keeps_nobody_out() {
+fn each_flood_keeps_no_client_out() {
     for flood in ALL {
         for many in [false, true] {
-            nobody_is_kept_out(&[flood], many);
+            no_client_is_kept_out(&[flood], many);
         }
     }
 }

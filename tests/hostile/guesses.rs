@@ -10,7 +10,7 @@ use e2e::transfer::{PASSWORD, Scene};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The wait that HTTP demands of a client, in seconds; `None` if the password was checked.
-fn told_to_wait(scene: &Scene, n: u8) -> Option<u64> {
+fn demanded_wait(scene: &Scene, n: u8) -> Option<u64> {
     let mut http = scene.http(address(n), "wrong").expect("HTTP");
     let (status, head, _) = http.ask(("GET", b"/box/"), b"", b"").expect("HTTP");
     assert!(matches!(status, 401 | 429), "{head}");
@@ -35,7 +35,7 @@ fn guesses_at_one_client_take_longer_and_longer_by_whatever_protocol() {
                 530
             ),
             _ => {
-                if let Some(wait) = told_to_wait(&scene, 7)
+                if let Some(wait) = demanded_wait(&scene, 7)
                     && waits.last() != Some(&wait)
                 {
                     waits.push(wait);
@@ -57,7 +57,7 @@ fn guesses_at_one_client_take_longer_and_longer_by_whatever_protocol() {
 }
 
 #[test]
-fn guesses_at_one_name_from_many_clients_do_not_lock_out_who_was_there_before() {
+fn guesses_at_one_name_from_many_clients_do_not_lock_out_earlier_clients() {
     let scene = Scene::new("hostile-names");
     let sign_in = |n, password: &str| {
         scene.ftp(address(n)).and_then(|mut ftp| ftp.sign_in("anna", password)).expect("FTP")
@@ -67,7 +67,7 @@ fn guesses_at_one_name_from_many_clients_do_not_lock_out_who_was_there_before() 
     for n in 0..24 {
         assert_eq!(sign_in(110 + n, "wrong"), 530);
     }
-    let wait = told_to_wait(&scene, 150);
+    let wait = demanded_wait(&scene, 150);
     assert!(wait.is_some(), "a client that has not guessed yet waits for this name");
     assert_eq!(sign_in(100, PASSWORD), 230, "anna was here before");
     wait_for("the end of the wait", PATIENCE, || (sign_in(151, PASSWORD) == 230).then_some(()));

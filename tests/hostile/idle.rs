@@ -137,7 +137,7 @@ fn hold<T>(
 }
 
 /// Other clients are served at once, however many are connected.
-fn others_go_on(scene: &Scene) {
+fn others_are_served(scene: &Scene) {
     let from = address(9);
     let mut ftp = scene.ftp(from).expect("FTP");
     assert_eq!(ftp.sign_in("anna", PASSWORD).expect("FTP"), 230);
@@ -151,7 +151,7 @@ fn others_go_on(scene: &Scene) {
 }
 
 #[test]
-fn thousands_of_idle_sessions_stop_nobody() {
+fn thousands_of_idle_sessions_stop_no_client() {
     let all = FTPS + HTTPS + HTTP2S + SFTPS;
     if raise_descriptors() < 2 * all as u64 + 2_000 {
         skip!("hostile-idle", "too few descriptors");
@@ -162,7 +162,7 @@ fn thousands_of_idle_sessions_stop_nobody() {
         {"set": FTP, "property": "connections_max", "value": 5_000},
         {"set": FTP, "property": "per_address_max", "value": 5_000},
     ]));
-    others_go_on(&scene);
+    others_are_served(&scene);
     let before = (descriptors(&scene), scene.api.budget("server.connections").0);
     // From several addresses: one alone does not get this number of connections.
     let from = |n: usize| address(2 + (n % 3) as u8);
@@ -191,7 +191,7 @@ fn thousands_of_idle_sessions_stop_nobody() {
     };
     wait_for("all are counted", PATIENCE, counted);
     assert!(descriptors(&scene) >= all, "each has one");
-    others_go_on(&scene);
+    others_are_served(&scene);
     // They are alive: each can be used when it likes.
     assert!(ftps.iter_mut().step_by(100).all(|c| c.say("NOOP").is_ok_and(|r| r.0 == 200)));
     let head = |c: &mut Http| c.ask(("HEAD", b"/box/one"), b"", b"").is_ok_and(|r| r.0 == 200);

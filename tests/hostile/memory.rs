@@ -43,14 +43,14 @@ const GROWN_MAX: u64 = 32 << 20;
 const GONE: Duration = Duration::from_secs(120);
 
 /// What is held while it exists.
-type Held = Vec<Box<dyn std::any::Any>>;
+type OpenConnections = Vec<Box<dyn std::any::Any>>;
 
 fn from(n: usize) -> std::net::IpAddr {
     address(2 + (n % 32) as u8)
 }
 
 /// Asks over HTTP/1.1, many requests on each connection.
-fn http(scene: &Scene, (method, target): (&str, &str), fields: &str) -> Held {
+fn http(scene: &Scene, (method, target): (&str, &str), fields: &str) -> OpenConnections {
     let one = |n| {
         let mut http: Http = scene.http(from(n), PASSWORD).expect("HTTP");
         for _ in 0..REQUESTS {
@@ -64,7 +64,7 @@ fn http(scene: &Scene, (method, target): (&str, &str), fields: &str) -> Held {
     (0..CLIENTS).map(one).collect()
 }
 
-fn http2(scene: &Scene) -> Held {
+fn http2(scene: &Scene) -> OpenConnections {
     let config = trusting(scene);
     let one = |_| {
         let mut conn = Http2::connect(scene, &config).expect("HTTP/2");
@@ -75,14 +75,14 @@ fn http2(scene: &Scene) -> Held {
     (0..CLIENTS).map(one).collect()
 }
 
-fn nfs(scene: &Scene, round: u64) -> Held {
+fn nfs(scene: &Scene, round: u64) -> OpenConnections {
     let (mut client, share) = scene.server.mount(0, 0);
     let dir = client.lookup(&share, "box").expect("the directory").handle;
     let file = client.lookup(&dir, "large").expect("the file").handle;
     let count = 1 << 20;
     let read3 = wire::nfs3::ReadArgs { file: wire::nfs3::Fh3(&file), offset: 0, count };
     let program = (wire::nfs3::NFS_PROGRAM, wire::nfs3::NFS_V3);
-    let mut held: Held = Vec::new();
+    let mut held: OpenConnections = Vec::new();
     for n in 0..CLIENTS {
         let mut v3 = nfs3::Client::connect(scene.server.nfs(), 0, 0).expect("NFSv3");
         let read = |_| v3.record(program, wire::nfs3::Proc::READ.0, &read3);
@@ -99,7 +99,7 @@ fn nfs(scene: &Scene, round: u64) -> Held {
     held
 }
 
-fn ssh(scene: &Scene) -> Held {
+fn ssh(scene: &Scene) -> OpenConnections {
     let to = scene.server.at(218);
     let one = |n| {
         let ssh = Sftp::fill_channels((from(n), to), ("anna", PASSWORD), CHANNELS);
@@ -110,7 +110,7 @@ fn ssh(scene: &Scene) -> Held {
 
 /// All kinds one after the other; each is let go when the server holds no more for it.
 fn round(scene: &Scene, number: u64) {
-    let kinds: [(&str, &dyn Fn() -> Held); 6] = [
+    let kinds: [(&str, &dyn Fn() -> OpenConnections); 6] = [
         ("GET", &|| http(scene, ("GET", "/box/large"), "")),
         ("an archive", &|| http(scene, ("GET", "/box/?archive"), "")),
         ("PROPFIND", &|| http(scene, ("PROPFIND", "/box/"), "depth: 1\r\n")),
@@ -173,5 +173,5 @@ fn clients_that_read_nothing_cannot_take_the_memory() {
     let (first, last) = (resident.first(), resident.last());
     let grown = last.zip(first).map_or(0, |(last, first)| last.saturating_sub(*first));
     assert!(!measures() || grown <= GROWN_MAX, "{mib:?}");
-    assert!(scene.server.stop().success(), "{}", scene.server.said());
+    assert!(scene.server.stop().success(), "{}", scene.server.stderr_text());
 }

@@ -311,7 +311,7 @@ fn race(scene: &Scene, n: usize, (ftp, http, sftp): (&mut Ftp, &mut Http, &mut S
 }
 
 #[test]
-fn links_that_come_and_go_lead_nobody_out() {
+fn links_that_come_and_go_lead_no_client_out() {
     let scene = furnished("hostile-race");
     let share = scene.dir.join("box");
     // `swap` is now a folder of the share, now a link to one outside that has a file of the same

@@ -232,7 +232,7 @@ fn a_long_path_counts_for_an_open_that_is_renamed_to_it() {
 }
 
 #[test]
-fn a_connection_has_so_many_sessions_and_a_session_so_many_trees() {
+fn sessions_of_a_connection_and_trees_of_a_session_are_limited() {
     let scene = Scene::new("smb-many", &[]);
     let mut smb = Smb::connect(address(7), scene.at(), &Offer::default()).expect("SMB");
     for number in 0..=SMB_SESSIONS_PER_CONNECTION {
@@ -552,7 +552,7 @@ fn listings_in_tiny_pieces_and_long_patterns_end() {
 }
 
 #[test]
-fn who_asks_for_much_and_reads_nothing_stays_within_the_account() {
+fn a_client_that_requests_much_and_reads_nothing_stays_within_the_account() {
     let scene = Scene::new("smb-greedy", &[]);
     std::fs::write(scene.share.join("large"), vec![7; SMB_IO_MAX]).expect("a file");
     let before = resident_mib(&scene);

@@ -10,7 +10,7 @@ use e2e::transfer::{PASSWORD, Scene};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn who_comes_and_goes_without_signing_in_is_turned_away_for_a_while() {
+fn connections_without_sign_in_are_refused_for_a_while() {
     let scene = Scene::new("hostile-strangers");
     let mut let_in = 0;
     // As ssh-audit looks for CVE-2002-20001: what is greeted as by an SSH server counts.

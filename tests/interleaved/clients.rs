@@ -33,7 +33,7 @@ pub struct Clients<'a> {
 }
 
 /// A way on which a file goes.
-enum Way {
+enum Transport {
     Http(Http),
     Ftp(Ftp, TcpStream),
     Sftp(Box<Sftp>, Vec<u8>),
@@ -45,7 +45,7 @@ pub struct Upload {
     name: String,
     data: Vec<u8>,
     sent: usize,
-    way: Way,
+    way: Transport,
     server: Option<usize>,
     /// What was made for it when it began.
     pub temporary: Vec<String>,
@@ -54,10 +54,10 @@ pub struct Upload {
 impl fmt::Display for Upload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let way = match &self.way {
-            Way::Http(_) => "HTTP",
-            Way::Ftp(..) => "FTP",
-            Way::Sftp(..) => "SFTP",
-            Way::Subsystem(..) => "the subsystem",
+            Transport::Http(_) => "HTTP",
+            Transport::Ftp(..) => "FTP",
+            Transport::Sftp(..) => "SFTP",
+            Transport::Subsystem(..) => "the subsystem",
         };
         let Self { name, sent, data, server, .. } = self;
         write!(f, "{name} over {way} of {server:?}: {sent} of {}", data.len())
@@ -96,23 +96,23 @@ impl Clients<'_> {
                 let mut http = self.http(server);
                 let begun = http.begin(("PUT", path.as_bytes()), b"", data.len(), b"");
                 begun.expect("a request");
-                Way::Http(http)
+                Transport::Http(http)
             }
             1 => {
                 let mut ftp = self.ftp(server);
                 let stream = ftp.begin(format!("STOR {name}")).expect("FTP").expect("begun");
-                Way::Ftp(ftp, stream)
+                Transport::Ftp(ftp, stream)
             }
             2 => {
                 let mut sftp = self.sftp(server);
                 let handle = sftp.open(&path, new_file()).expect("SFTP").expect("opened");
-                Way::Sftp(Box::new(sftp), handle)
+                Transport::Sftp(Box::new(sftp), handle)
             }
             _ => {
                 at = None;
                 let mut subsystem = Subsystem::start(self.dir);
                 let handle = subsystem.open(name);
-                Way::Subsystem(subsystem, handle)
+                Transport::Subsystem(subsystem, handle)
             }
         };
         Upload { name: name.to_owned(), data, sent: 0, way, server: at, temporary: Vec::new() }
@@ -169,7 +169,7 @@ impl Upload {
     }
 
     /// Sends some more of it, but not all.
-    pub fn go_on(&mut self, count: usize) {
+    pub fn send_more(&mut self, count: usize) {
         let end = (self.sent + count).min(self.data.len() - 1);
         self.send(end);
     }
@@ -179,12 +179,12 @@ impl Upload {
             let (at, part) = (self.sent as u64, (end - self.sent).min(WRITE_MAX));
             let data = &self.data[self.sent..self.sent + part];
             match &mut self.way {
-                Way::Http(http) => http.send(data).expect("taken"),
-                Way::Ftp(_, stream) => stream.write_all(data).expect("taken"),
-                Way::Sftp(sftp, handle) => {
+                Transport::Http(http) => http.send(data).expect("taken"),
+                Transport::Ftp(_, stream) => stream.write_all(data).expect("taken"),
+                Transport::Sftp(sftp, handle) => {
                     assert_eq!(sftp.write(handle, at, data).expect("SFTP"), StatusCode::OK);
                 }
-                Way::Subsystem(subsystem, handle) => {
+                Transport::Subsystem(subsystem, handle) => {
                     let (handle, data) = (HandleBytes(handle), Data(data));
                     let write = Request::Write(WriteArgs { handle, offset: at, data });
                     assert!(subsystem.ask(&write).is_some(), "written");
@@ -198,18 +198,18 @@ impl Upload {
     pub fn finish(mut self) -> (String, Vec<u8>) {
         self.send(self.data.len());
         match self.way {
-            Way::Http(mut http) => {
+            Transport::Http(mut http) => {
                 let status = http.answer("PUT").expect("an answer").0;
                 assert!(matches!(status, 201 | 204), "{status}");
             }
-            Way::Ftp(mut ftp, stream) => {
+            Transport::Ftp(mut ftp, stream) => {
                 drop(stream);
                 assert_eq!(ftp.reply().expect("a reply").0, 226);
             }
-            Way::Sftp(mut sftp, handle) => {
+            Transport::Sftp(mut sftp, handle) => {
                 assert_eq!(sftp.close(&handle).expect("SFTP"), StatusCode::OK);
             }
-            Way::Subsystem(mut subsystem, handle) => {
+            Transport::Subsystem(mut subsystem, handle) => {
                 let close = Request::Close(OfHandle { handle: HandleBytes(&handle) });
                 assert!(subsystem.ask(&close).is_some(), "closed");
             }
@@ -221,11 +221,11 @@ impl Upload {
     pub fn lose(self) -> Vec<String> {
         match self.way {
             // The other way round it would be the end of a file: FTP has no other word for that.
-            Way::Ftp(ftp, stream) => {
+            Transport::Ftp(ftp, stream) => {
                 drop(ftp);
                 drop(stream);
             }
-            Way::Subsystem(mut subsystem, _) if self.sent.is_multiple_of(2) => {
+            Transport::Subsystem(mut subsystem, _) if self.sent.is_multiple_of(2) => {
                 subsystem.kill();
                 return self.temporary;
             }

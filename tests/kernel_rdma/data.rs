@@ -79,7 +79,7 @@ fn counts(line: &str) -> Counts {
     Counts { bad_xids, read_chunks, write_chunks, reply_chunks, written, read, bad_replies }
 }
 
-fn speaks(kind: &str, mounts: &[(&str, u32)]) {
+fn check_transfers(kind: &str, mounts: &[(&str, u32)]) {
     let _turn = uml::turn();
     let mut stage = match Stage::over(kind, &format!("kernel-rdma-{kind}")) {
         Ok(stage) => stage,
@@ -106,12 +106,12 @@ fn speaks(kind: &str, mounts: &[(&str, u32)]) {
 
 #[test]
 fn a_linux_client_speaks_to_us_over_siw() {
-    speaks("siw", &MOUNTS);
+    check_transfers("siw", &MOUNTS);
 }
 
 #[test]
 fn a_linux_client_speaks_to_us_over_rxe() {
-    speaks("rxe", &MOUNTS);
+    check_transfers("rxe", &MOUNTS);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn rxe_that_is_removed_is_used_again_when_it_is_back() {
 }
 
 /// A server that lacks something says so, and serves over TCP.
-fn says(stage: &mut Stage, before: &str, words: &str) {
+fn check_missing(stage: &mut Stage, before: &str, words: &str) {
     stage.run(&format!(
         "{before}
          begin_server
@@ -101,19 +101,19 @@ fn says(stage: &mut Stage, before: &str, words: &str) {
 }
 
 #[test]
-fn what_is_missing_is_said_and_tcp_is_served() {
+fn missing_parts_are_reported_and_tcp_is_served() {
     let _turn = uml::turn();
     let mut stage = match Stage::bare("kernel-rdma-missing") {
         Ok(stage) => stage,
         Err(why) => skip!("kernel-rdma", "{why}"),
     };
-    says(&mut stage, "", "this machine has no RDMA device");
+    check_missing(&mut stage, "", "this machine has no RDMA device");
     stage.run("rdma link add siw0 type siw netdev vec0");
     stage.run("library=$(readlink -f /usr/lib/*/librdmacm.so.1); mount --bind /dev/null $library");
-    says(&mut stage, "", "librdmacm.so.1 is not installed (package librdmacm1)");
+    check_missing(&mut stage, "", "librdmacm.so.1 is not installed (package librdmacm1)");
     stage.run("umount $(readlink -f /usr/lib/*/librdmacm.so.1)");
     stage.run("mkdir /tmp/none; mount --bind /tmp/none /etc/libibverbs.d");
-    says(&mut stage, "", "package ibverbs-providers");
+    check_missing(&mut stage, "", "package ibverbs-providers");
     stage.run("umount /etc/libibverbs.d");
     // Root may lock any amount, unless it lacks the capability.
     stage.run(

@@ -123,7 +123,7 @@ fn others_are_served(of: Service) {
         world.stand_still(false);
         drop(held);
     }
-    let output = world.server.said();
+    let output = world.server.stderr_text();
     // What still waits for an answer ends with the server; then everything is removed.
     e2e::process::signal(world.server.pid(), libc::SIGKILL);
     threads.into_iter().for_each(|thread| drop(thread.join()));

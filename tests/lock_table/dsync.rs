@@ -7,7 +7,7 @@ use std::process::Command;
 use e2e::process::{DEADLINE, run, succeed};
 use e2e::server::binary;
 use e2e::smb::scene::{SHARE, Scene, USER};
-use e2e::tree::{code, said};
+use e2e::tree::{code, output_text};
 use serde_json::json;
 
 use crate::lock_table::second::Operation;
@@ -55,7 +55,7 @@ impl Dsync {
         match code(&output) {
             0 => Ok(()),
             1 | SOME_FAILED => Err(refused("reported as failed by dsync")),
-            other => panic!("exit status {other}: {}", said(&output)),
+            other => panic!("exit status {other}: {}", output_text(&output)),
         }
     }
 

@@ -7,7 +7,7 @@ use e2e::api::{Api, wait_for};
 use serde_json::{Value, json};
 
 use super::plan::{self, Given, World};
-use super::ways::{self, Field, Values, Way, properties};
+use super::ways::{self, Field, Interface, Values, properties};
 
 /// The name of the items that are walked into.
 const OWN: &str = "reach";
@@ -16,12 +16,12 @@ const OWN: &str = "reach";
 const REST: Duration = Duration::from_secs(60);
 
 /// A value that others depend on.
-struct Branch {
+struct Condition {
     property: String,
     value: Value,
 }
 
-impl Branch {
+impl Condition {
     /// Whether a property is there because of it.
     fn is_of(&self, property: &Value) -> bool {
         let only_if = &property["only_if"];
@@ -87,7 +87,7 @@ fn part(path: &str) -> &'static str {
 pub struct Walk {
     part: &'static str,
     api: Api,
-    ways: Vec<Box<dyn Way>>,
+    ways: Vec<Box<dyn Interface>>,
     world: World,
     pub counts: Counts,
     /// What is out of reach of some way.
@@ -97,7 +97,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    pub fn new(part: &'static str, api: Api, ways: Vec<Box<dyn Way>>, world: World) -> Self {
+    pub fn new(part: &'static str, api: Api, ways: Vec<Box<dyn Interface>>, world: World) -> Self {
         let (counts, missing, notes) = (Counts::default(), Vec::new(), Vec::new());
         Self { part, api, ways, world, counts, missing, notes }
     }
@@ -130,7 +130,7 @@ impl Walk {
     }
 
     /// Each setting gets another value, each way; with `only`, those that depend on it.
-    fn settings(&mut self, path: &str, declared: &Value, only: Option<&Branch>) {
+    fn settings(&mut self, path: &str, declared: &Value, only: Option<&Condition>) {
         let node = self.api.get(&format!("/api/v1/nodes{path}")).1;
         let now = |name: &str| list(&node, "properties").find(|one| one["name"] == *name).cloned();
         let settings = list(declared, "properties")
@@ -391,7 +391,7 @@ impl Walk {
         path: &str,
         item: &str,
         items: &Value,
-        (all, branch): (bool, Option<&Branch>),
+        (all, branch): (bool, Option<&Condition>),
     ) -> Vec<Field> {
         let path = format!("{path}/{item}");
         let declared = || list(&items["context"], "properties");
@@ -432,7 +432,7 @@ impl Walk {
         let context = &items["context"];
         let node = self.api.get(&format!("/api/v1/nodes{path}/{of}")).1;
         for (property, value) in plan::branches(context) {
-            let branch = Branch { property, value };
+            let branch = Condition { property, value };
             let has = |one: &Value| one["name"] == *branch.property && one["value"] == branch.value;
             if list(&node, "properties").any(has) {
                 continue;
@@ -453,7 +453,7 @@ impl Walk {
 
     /// An item that cannot be made here: each way has a field for each of its settings, and refuses
     /// it.
-    fn refused_item(&mut self, (path, item): (&str, &str), items: &Value, branch: &Branch) {
+    fn refused_item(&mut self, (path, item): (&str, &str), items: &Value, branch: &Condition) {
         let noun = items["noun"].as_str().unwrap_or_default();
         let mut fields = self.fields(path, item, items, (false, Some(branch)));
         for one in list(&items["context"], "properties").filter(|one| one["role"] == "setting") {

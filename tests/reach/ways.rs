@@ -18,7 +18,7 @@ pub type Field = Value;
 pub type Values = BTreeMap<String, Value>;
 
 /// One way. Errors say why it was refused, or what is missing.
-pub trait Way {
+pub trait Interface {
     fn name(&self) -> &'static str;
     fn set(&mut self, path: &str, fields: &[Field]) -> Result<(), String>;
     fn unset(&mut self, path: &str, fields: &[Field]) -> Result<(), String>;
@@ -99,7 +99,7 @@ impl OnCommandLine {
     }
 }
 
-impl Way for OnCommandLine {
+impl Interface for OnCommandLine {
     fn name(&self) -> &'static str {
         "command line"
     }
@@ -189,7 +189,7 @@ pub fn properties(fields: &[Field]) -> Map<String, Value> {
     fields.iter().map(|field| (name_of(field).to_owned(), field["value"].clone())).collect()
 }
 
-impl Way for OverApi {
+impl Interface for OverApi {
     fn name(&self) -> &'static str {
         "API"
     }
@@ -248,7 +248,7 @@ impl Way for OverApi {
     }
 }
 
-impl Way for Browser {
+impl Interface for Browser {
     fn name(&self) -> &'static str {
         "browser"
     }

@@ -48,7 +48,7 @@ fn sigterm_answers_what_it_has_taken() {
         assert_eq!((done.count as usize, done.committed), (BLOCK, StableHow::FILE_SYNC));
     }
     let code = server.stop();
-    assert_eq!(code.code(), Some(0), "{}", server.said());
+    assert_eq!(code.code(), Some(0), "{}", server.stderr_text());
     assert!(TcpStream::connect(server.nfs()).is_err(), "nobody listens any more");
     for n in 0..IN_FLIGHT {
         let data = fs::read(scene.dir.join(format!("f{n}"))).expect("the file");

@@ -41,7 +41,7 @@ fn rules_of_a_file_are_read_again_at_sighup() {
     fs::write(&file, "127.0.0.0/8(rw)\n127.0.0.0/99(rw)\n").expect("written");
     process::signal(server.pid(), libc::SIGHUP);
     until("the mistake is told", || {
-        let said = server.said();
+        let said = server.stderr_text();
         said.contains("line 2") && said.contains("127.0.0.0/99")
     });
     let create = client.create(&root, "two", CreateHow::Guarded(mode(0o644)));

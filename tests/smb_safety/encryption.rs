@@ -22,7 +22,7 @@ fn signed_in(scene: &Scene, offer: &Offer) -> Smb {
 }
 
 #[test]
-fn a_share_that_requires_encryption_answers_nothing_in_the_clear() {
+fn a_share_that_requires_encryption_answers_nothing_unencrypted() {
     let scene = Scene::new("smb-encrypt", &[]);
     std::fs::write(scene.share.join("secret"), b"nobody else's business").expect("a file");
     set(&scene, true);
@@ -55,7 +55,7 @@ fn a_share_that_requires_encryption_answers_nothing_in_the_clear() {
 }
 
 #[test]
-fn it_holds_at_once_for_who_is_connected() {
+fn it_applies_at_once_to_connected_clients() {
     let scene = Scene::new("smb-encrypt-live", &[]);
     for cipher in Cipher::ALL {
         let offer = Offer { ciphers: vec![cipher], ..Offer::only(Dialect::SMB311) };
@@ -79,7 +79,7 @@ fn it_holds_at_once_for_who_is_connected() {
 }
 
 #[test]
-fn nothing_is_copied_out_of_it_by_a_request_in_the_clear() {
+fn nothing_is_copied_out_of_it_by_an_unencrypted_request() {
     let scene = Scene::new("smb-encrypt-copy", &[]);
     let plain = json!({"create": "/shares/default", "name": "plain", "properties":
         {"directory": scene.share.with_file_name("plain"), "make_directory": true,

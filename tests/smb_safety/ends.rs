@@ -174,7 +174,7 @@ fn what_is_open_ends_even_if_the_client_does_not_wait_for_it() {
 }
 
 #[test]
-fn a_lock_is_nobodys_who_waited_for_it_and_has_gone() {
+fn a_lock_is_not_granted_to_a_waiter_that_has_gone() {
     let scene = Scene::new("smb-waits", &[]);
     let lock = |smb: &mut Smb, file, flags| {
         let element = Element { offset: 0, length: 9, flags, reserved: 0 };

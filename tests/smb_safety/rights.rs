@@ -8,7 +8,7 @@ use wire::smb::create::{access, options};
 use wire::smb::status::NtStatus;
 
 #[test]
-fn who_may_not_delete_keeps_nobody_out_by_delete_on_close() {
+fn delete_on_close_without_the_right_to_delete_keeps_no_client_out() {
     let scene = Scene::new("smb-delete", &[]);
     std::fs::write(scene.share.join("f"), b"read by all").expect("a file");
     let share = format!("/shares/default/{SHARE}");

@@ -20,7 +20,7 @@ impl Ftp {
         let mut ftp = Self { control: BufReader::new(connect_from(from, to)?) };
         match ftp.reply()? {
             (220, _) => Ok(ftp),
-            other => Err(said(other)),
+            other => Err(unexpected(other)),
         }
     }
 
@@ -71,7 +71,7 @@ impl Ftp {
     pub fn sign_in(&mut self, user: &str, password: &str) -> io::Result<u16> {
         match self.say(format!("USER {user}"))? {
             (331, _) => Ok(self.say(format!("PASS {password}"))?.0),
-            other => Err(said(other)),
+            other => Err(unexpected(other)),
         }
     }
 
@@ -82,7 +82,7 @@ impl Ftp {
     pub fn passive(&mut self) -> io::Result<TcpStream> {
         let (code, text) = self.say("EPSV")?;
         let port = text.split('|').nth(3).and_then(|port| port.parse().ok());
-        let (229, Some(port)) = (code, port) else { return Err(said((code, text))) };
+        let (229, Some(port)) = (code, port) else { return Err(unexpected((code, text))) };
         let control = self.control.get_ref();
         let host = control.peer_addr()?.ip();
         connect_from(control.local_addr()?.ip(), SocketAddr::new(host, port))
@@ -125,6 +125,6 @@ impl Ftp {
 }
 
 /// An unexpected reply.
-fn said((code, text): (u16, String)) -> io::Error {
+fn unexpected((code, text): (u16, String)) -> io::Error {
     io::Error::other(format!("{code} {text}"))
 }

@@ -120,16 +120,18 @@ impl Server {
             Err(_) if line.is_empty() && server.child.try_wait().is_ok_and(|end| end.is_none()) => {
                 return Err(format!(
                     "not within {START:?}: the server is ready\n{}",
-                    server.said()
+                    server.stderr_text()
                 ));
             }
-            Err(_) => return Err(format!("the server is not ready: {line:?}\n{}", server.said())),
+            Err(_) => {
+                return Err(format!("the server is not ready: {line:?}\n{}", server.stderr_text()));
+            }
         }
         Ok(server)
     }
 
     /// What it wrote to its standard error so far.
-    pub fn said(&self) -> String {
+    pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
@@ -191,7 +193,7 @@ impl Server {
     pub fn stop(&mut self) -> ExitStatus {
         process::signal(self.child.id(), libc::SIGTERM);
         let status = process::wait(&mut self.child, STOP);
-        status.unwrap_or_else(|| panic!("still there after SIGTERM\n{}", self.said()))
+        status.unwrap_or_else(|| panic!("still there after SIGTERM\n{}", self.stderr_text()))
     }
 }
 

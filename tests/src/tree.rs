@@ -10,7 +10,7 @@ use std::process::Output;
 use base::random::{Random, SeededRandom};
 
 /// All that a run has printed.
-pub fn said(output: &Output) -> String {
+pub fn output_text(output: &Output) -> String {
     let both = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
     String::from_utf8_lossy(&both).into_owned()
 }
@@ -39,10 +39,10 @@ pub fn plant(top: &Path, files: usize) {
     fs::set_permissions(top.join("d1"), fs::Permissions::from_mode(0o555)).expect("a mode");
 }
 
-type Seen = Vec<(Vec<u8>, u32, u64, (i64, i64), Vec<u8>)>;
+type TreeListing = Vec<(Vec<u8>, u32, u64, (i64, i64), Vec<u8>)>;
 
 /// All that is in a tree: path, mode, names, time, content.
-fn seen(top: &Path) -> Seen {
+fn seen(top: &Path) -> TreeListing {
     let mut all = Vec::new();
     let mut left = vec![top.to_owned()];
     while let Some(path) = left.pop() {

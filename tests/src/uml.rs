@@ -267,7 +267,7 @@ impl Guest {
             }
             let left = end.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
-                Ok(line) => self.heard(line),
+                Ok(line) => self.record_line(line),
                 Err(why) => {
                     let why = if why == RecvTimeoutError::Timeout { "too late" } else { "gone" };
                     panic!("guest {}: no {words:?}: {why}\n{}", self.number, self.said());
@@ -279,14 +279,14 @@ impl Guest {
     /// Removes the pending events with these words; whether there was one.
     pub fn forget(&mut self, words: &str) -> bool {
         while let Ok(line) = self.lines.try_recv() {
-            self.heard(line);
+            self.record_line(line);
         }
         let before = self.events.len();
         self.events.retain(|event| !is(event, words));
         self.events.len() < before
     }
 
-    fn heard(&mut self, line: String) {
+    fn record_line(&mut self, line: String) {
         if let Some((_, event)) = line.split_once("@ ") {
             self.events.push(event.to_owned());
         }

@@ -64,7 +64,7 @@ impl Story {
     }
 
     /// Fails if the document has a command that was not tried.
-    fn is_told(&self) {
+    fn assert_complete(&self) {
         assert!(self.commands.is_empty(), "{} has more: {:#?}", self.file, self.commands);
     }
 }
@@ -138,7 +138,7 @@ impl Steps for OnCommandLine {
     fn restore(&mut self, scene: &Scene, second: &Server, _: &str) {
         self.run(scene, second, "plimsoll cli --state second", "");
         self.run(scene, second, "echo ", "");
-        self.0.is_told();
+        self.0.assert_complete();
     }
 }
 
@@ -182,7 +182,7 @@ impl Steps for OverApi {
     fn restore(&mut self, scene: &Scene, second: &Server, _: &str) {
         self.run(scene, second, "api \"$SECOND\" /configuration");
         self.run(scene, second, "api \"$SECOND\" /changes");
-        self.story.is_told();
+        self.story.assert_complete();
     }
 }
 

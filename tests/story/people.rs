@@ -59,7 +59,7 @@ fn refused((code, said): (i32, String), why: &str) {
 }
 
 #[test]
-fn who_may_not_is_told_why_each_way() {
+fn each_protocol_reports_why_access_is_denied() {
     if let Some(what) = browser::missing() {
         skip!("story-people", "{what}");
     }

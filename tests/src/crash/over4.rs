@@ -11,13 +11,13 @@ use wire::nfs4::{
     StateOwner4, Stateid4, WriteArgs4, attr4, share4,
 };
 
-use super::remote::{Made, Outcome, Remote, Seen, Wrote};
+use super::remote::{FileAttributes, Made, Outcome, Remote, Wrote};
 use crate::nfs3::{Failure, Handle};
 use crate::nfs4::{self, Client, Reply, fattr, handle, putfh};
 
 /// Bytes of one READ.
 const READ_MAX: u32 = 1 << 20;
-/// Attributes that [`Seen`] needs.
+/// Attributes that [`FileAttributes`] needs.
 const SEEN: [u32; 4] = [attr4::TYPE, attr4::FILEID, attr4::MODE, attr4::TIME_METADATA];
 
 impl From<nfs4::Failure> for Failure {
@@ -94,7 +94,7 @@ impl Over4 {
         Ok(Made { handle: handle(&reply)?, seen: seen(&reply)? })
     }
 
-    fn set(&mut self, file: &[u8], attrs: &Attrs4<'_>) -> Outcome<Option<Seen>> {
+    fn set(&mut self, file: &[u8], attrs: &Attrs4<'_>) -> Outcome<Option<FileAttributes>> {
         let mut buf = Vec::new();
         let stateid = match attrs.size {
             Some(_) => self.stateid(file)?,
@@ -110,12 +110,12 @@ fn getattr() -> ArgOp<'static> {
 }
 
 /// What the last GETATTR of a compound says.
-fn seen(reply: &Reply) -> Outcome<Option<Seen>> {
+fn seen(reply: &Reply) -> Outcome<Option<FileAttributes>> {
     let mut last = None;
     for result in reply.results()? {
         if let ResOp::Getattr(Res4::Ok(ok)) = result {
             let attrs = ok.obj_attributes.values().map_err(|e| Failure::Broken(e.to_string()))?;
-            last = Some(Seen {
+            last = Some(FileAttributes {
                 fileid: attrs.fileid.unwrap_or_default(),
                 mode: attrs.mode.unwrap_or_default() & 0o7777,
                 is_fifo: attrs.kind == Some(Ftype4::FIFO),
@@ -142,12 +142,12 @@ impl Remote for Over4 {
         Ok(self.client.walk(export)?)
     }
 
-    fn getattr(&mut self, file: &[u8]) -> Outcome<Seen> {
+    fn getattr(&mut self, file: &[u8]) -> Outcome<FileAttributes> {
         let reply = self.client.at(file, &[getattr()])?;
         seen(&reply)?.ok_or_else(|| Failure::Broken("no attributes".to_owned()))
     }
 
-    fn chmod(&mut self, file: &[u8], bits: u32) -> Outcome<Option<Seen>> {
+    fn chmod(&mut self, file: &[u8], bits: u32) -> Outcome<Option<FileAttributes>> {
         self.set(file, &Attrs4 { mode: Some(bits), ..Default::default() })
     }
 
@@ -243,7 +243,7 @@ impl Remote for Over4 {
         Ok(())
     }
 
-    fn link(&mut self, file: &[u8], dir: &[u8], name: &str) -> Outcome<Option<Seen>> {
+    fn link(&mut self, file: &[u8], dir: &[u8], name: &str) -> Outcome<Option<FileAttributes>> {
         let link = ArgOp::Link(LinkArgs4 { newname: component(name) });
         let ops = [ArgOp::Savefh(()), putfh(dir), link, ArgOp::Restorefh(()), getattr()];
         seen(&self.client.at(file, &ops)?)

@@ -39,7 +39,7 @@ impl Over {
 
 /// What is looked at of a file's attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct FileAttributes {
     /// Its number.
     pub fileid: u64,
     /// Permission bits.
@@ -50,7 +50,7 @@ pub struct Seen {
     pub ctime: Nfstime3,
 }
 
-impl From<Fattr3> for Seen {
+impl From<Fattr3> for FileAttributes {
     fn from(attr: Fattr3) -> Self {
         Self {
             fileid: attr.fileid,
@@ -71,7 +71,7 @@ pub struct Wrote {
     /// The verifier.
     pub verifier: Writeverf3,
     /// The attributes afterwards.
-    pub seen: Option<Seen>,
+    pub seen: Option<FileAttributes>,
 }
 
 /// A new object.
@@ -80,7 +80,7 @@ pub struct Made {
     /// Its handle.
     pub handle: Handle,
     /// Its attributes.
-    pub seen: Option<Seen>,
+    pub seen: Option<FileAttributes>,
 }
 
 /// A server, from a client's end. Every call fails with the status, or a broken connection.
@@ -88,8 +88,8 @@ pub struct Made {
 #[allow(clippy::missing_errors_doc, reason = "said above, once for all")]
 pub trait Remote: Send {
     fn root(&mut self, export: &str) -> Outcome<Handle>;
-    fn getattr(&mut self, file: &[u8]) -> Outcome<Seen>;
-    fn chmod(&mut self, file: &[u8], bits: u32) -> Outcome<Option<Seen>>;
+    fn getattr(&mut self, file: &[u8]) -> Outcome<FileAttributes>;
+    fn chmod(&mut self, file: &[u8], bits: u32) -> Outcome<Option<FileAttributes>>;
     fn truncate(&mut self, file: &[u8], size: u64) -> Outcome<()>;
     fn lookup(&mut self, dir: &[u8], name: &str) -> Outcome<Handle>;
     fn read_all(&mut self, file: &[u8]) -> Outcome<Vec<u8>>;
@@ -106,7 +106,7 @@ pub trait Remote: Send {
     fn readlink(&mut self, link: &[u8]) -> Outcome<Vec<u8>>;
     fn remove(&mut self, dir: &[u8], name: &str, directory: bool) -> Outcome<()>;
     fn rename(&mut self, from: (&[u8], &str), to: (&[u8], &str)) -> Outcome<()>;
-    fn link(&mut self, file: &[u8], dir: &[u8], name: &str) -> Outcome<Option<Seen>>;
+    fn link(&mut self, file: &[u8], dir: &[u8], name: &str) -> Outcome<Option<FileAttributes>>;
     fn names(&mut self, dir: &[u8]) -> Outcome<Vec<String>>;
 }
 
@@ -115,18 +115,18 @@ fn mode(bits: u32) -> Sattr3 {
 }
 
 fn made(made: crate::nfs3::Made) -> Made {
-    Made { handle: made.handle, seen: made.attr.map(Seen::from) }
+    Made { handle: made.handle, seen: made.attr.map(FileAttributes::from) }
 }
 
 impl Remote for Client {
     fn root(&mut self, export: &str) -> Outcome<Handle> {
         self.mnt(export)
     }
-    fn getattr(&mut self, file: &[u8]) -> Outcome<Seen> {
-        Self::getattr(self, file).map(Seen::from)
+    fn getattr(&mut self, file: &[u8]) -> Outcome<FileAttributes> {
+        Self::getattr(self, file).map(FileAttributes::from)
     }
-    fn chmod(&mut self, file: &[u8], bits: u32) -> Outcome<Option<Seen>> {
-        Ok(self.setattr(file, mode(bits))?.map(Seen::from))
+    fn chmod(&mut self, file: &[u8], bits: u32) -> Outcome<Option<FileAttributes>> {
+        Ok(self.setattr(file, mode(bits))?.map(FileAttributes::from))
     }
     fn truncate(&mut self, file: &[u8], size: u64) -> Outcome<()> {
         let size = Some(size);
@@ -140,7 +140,7 @@ impl Remote for Client {
     }
     fn write(&mut self, file: &[u8], offset: u64, data: &[u8], how: StableHow) -> Outcome<Wrote> {
         let (count, committed, verifier, attr) = Self::write(self, file, offset, data, how)?;
-        Ok(Wrote { count, committed, verifier, seen: attr.map(Seen::from) })
+        Ok(Wrote { count, committed, verifier, seen: attr.map(FileAttributes::from) })
     }
     fn commit(&mut self, file: &[u8]) -> Outcome<Writeverf3> {
         Self::commit(self, file)
@@ -166,8 +166,8 @@ impl Remote for Client {
     fn rename(&mut self, from: (&[u8], &str), to: (&[u8], &str)) -> Outcome<()> {
         Self::rename(self, from, to)
     }
-    fn link(&mut self, file: &[u8], dir: &[u8], name: &str) -> Outcome<Option<Seen>> {
-        Ok(Self::link(self, file, dir, name)?.map(Seen::from))
+    fn link(&mut self, file: &[u8], dir: &[u8], name: &str) -> Outcome<Option<FileAttributes>> {
+        Ok(Self::link(self, file, dir, name)?.map(FileAttributes::from))
     }
     fn names(&mut self, dir: &[u8]) -> Outcome<Vec<String>> {
         Self::names(self, dir)
