@@ -1,6 +1,6 @@
 //! What leases of SMB cost: the ten rows of NFS and files of `bench paired` on two servers of one
-//! build in turn, of which the second has clients with many leases on other files; and opens without
-//! a lease and with one in turn.
+//! build in turn, of which the second has clients with many leases on other files; and opens
+//! without a lease and with one in turn.
 
 use std::fs::{self, File, Permissions};
 use std::io;
