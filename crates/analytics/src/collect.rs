@@ -16,7 +16,7 @@ use probe::sample::{Sample, Sampler};
 use probe::schema::{Kind, schema};
 use probe::second::CoreSecond;
 
-use crate::model::{Frame, Key, Name, Rows, SAMPLE_SCALE, Table, rows_max};
+use crate::model::{Frame, Key, Rows, SAMPLE_SCALE, Table, rows_max};
 use crate::names::{Dimension, Names};
 use crate::query::Engine;
 
@@ -54,6 +54,8 @@ impl Assembler {
         frame.tables.extend(samples.iter().map(|sample| self.sample_table(sample)));
         frame.tables.extend(self.gauges());
         frame.tables.iter_mut().for_each(|table| table.trim(rows_max(table)));
+        // It stays in memory for minutes.
+        frame.tables.shrink_to_fit();
         frame
     }
 
@@ -102,15 +104,16 @@ impl Assembler {
                 // Clients have the same names in all protocols.
                 self.names.key(Protocol::ALL[0], Dimension::Client, Some(number))
             }
-            _ => Key::Name(Name::plain(name)),
+            _ => Key::Name(self.names.plain(name)),
         };
         let [first, second] = sample.dimensions;
         let mut rows = Rows::default();
         for (a, b, value) in &sample.rows {
             rows.add(key(first, a), key(second, b), whole(*value));
         }
-        let dimensions = sample.dimensions.map(Arc::from);
-        let mut table = Table::from_rows(sample.stat.into(), dimensions, rows, [0; 2]);
+        let dimensions = sample.dimensions.map(|id| self.names.text(id));
+        let stat = self.names.text(sample.stat);
+        let mut table = Table::from_rows(stat, dimensions, rows, [0; 2]);
         table.total = whole(sample.total);
         table
     }

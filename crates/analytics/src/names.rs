@@ -1,6 +1,6 @@
 //! From the numbers in records to the names that are stored and shown.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::limits::NAMES_REMEMBERED_MAX;
@@ -69,7 +69,33 @@ pub enum Dimension {
 pub struct Names {
     hub: Arc<Hub>,
     resolver: Arc<dyn Resolver>,
-    known: Mutex<HashMap<(Protocol, Dimension, u64), Arc<Name>>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    of: HashMap<(Protocol, Dimension, u64), Arc<Name>>,
+    /// Names of this second, and of the one before: five minutes of seconds that name the same
+    /// share the name.
+    now: HashSet<Arc<Name>>,
+    before: HashSet<Arc<Name>>,
+    /// Ids of statistics and dimensions: those of the schema.
+    texts: HashSet<Arc<str>>,
+}
+
+impl Known {
+    /// A name, shared with those of this second and the one before.
+    fn share(&mut self, name: Name) -> Arc<Name> {
+        if let Some(there) = self.now.get(&name) {
+            return there.clone();
+        }
+        let name = self.before.take(&name).unwrap_or_else(|| Arc::new(name));
+        if self.now.len() >= NAMES_REMEMBERED_MAX {
+            self.now.clear();
+        }
+        self.now.insert(name.clone());
+        name
+    }
 }
 
 impl Names {
@@ -78,7 +104,7 @@ impl Names {
         Self { hub, resolver, known: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<(Protocol, Dimension, u64), Arc<Name>>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -87,7 +113,25 @@ impl Names {
     pub fn refresh(&self) {
         let stays =
             |dimension| matches!(dimension, Dimension::Op | Dimension::Status | Dimension::Phase);
-        self.known().retain(|(_, dimension, _), _| stays(*dimension));
+        let mut known = self.known();
+        known.of.retain(|(_, dimension, _), _| stays(*dimension));
+        known.before = std::mem::take(&mut known.now);
+    }
+
+    /// The id of a statistic or a dimension of the schema, shared by all that name it.
+    pub(crate) fn text(&self, id: &str) -> Arc<str> {
+        let mut known = self.known();
+        if let Some(there) = known.texts.get(id) {
+            return there.clone();
+        }
+        let text: Arc<str> = id.into();
+        known.texts.insert(text.clone());
+        text
+    }
+
+    /// The name of an element that is its own label.
+    pub(crate) fn plain(&self, key: &str) -> Arc<Name> {
+        self.known().share(Name { key: key.to_owned(), label: key.to_owned() })
     }
 
     /// The name of `number`, `Other` for `None` and for what has no value in this dimension.
@@ -101,16 +145,18 @@ impl Names {
 
     /// The name of `number`.
     pub fn name(&self, protocol: Protocol, dimension: Dimension, number: u64) -> Arc<Name> {
-        if let Some(name) = self.known().get(&(protocol, dimension, number)) {
+        if let Some(name) = self.known().of.get(&(protocol, dimension, number)) {
             return name.clone();
         }
+        // Without the lock: it asks other rooms.
         let (key, label) = self.look_up(protocol, dimension, number);
-        let name = Arc::new(Name { label: label.unwrap_or_else(|| key.clone()), key });
+        let label = label.unwrap_or_else(|| key.clone());
         let mut known = self.known();
-        if known.len() >= NAMES_REMEMBERED_MAX {
-            known.clear();
+        let name = known.share(Name { key, label });
+        if known.of.len() >= NAMES_REMEMBERED_MAX {
+            known.of.clear();
         }
-        known.insert((protocol, dimension, number), name.clone());
+        known.of.insert((protocol, dimension, number), name.clone());
         name
     }
 

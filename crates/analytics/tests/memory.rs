@@ -9,12 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
+use analytics::collect::Assembler;
 use analytics::model::{Frame, Key, Name, Table};
-use analytics::names::HubResolver;
+use analytics::names::{HubResolver, Names};
 use analytics::query::{Data, Engine, Query};
 use analytics::store::{Fidelity, Retention, Store};
 use base::limits::{ANSWER_BYTES_MAX, ANSWER_VALUES_MAX};
 use probe::hub::{Hub, HubOptions};
+use probe::sample::Sample;
 
 /// The system's, with a count of what is held, and of the most that ever was.
 struct Counting;
@@ -103,8 +105,34 @@ fn ask(engine: &Engine, id: &str, seconds: u64, top: usize) -> Data {
 
 const MIB: usize = 1 << 20;
 
+/// Seconds without operations hold little more than their figures: what they name is the same.
+fn seconds_share_their_names() {
+    const MINUTE: usize = 60;
+    let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 16 });
+    let names = Arc::new(Names::new(hub.clone(), Arc::new(HubResolver(hub.clone()))));
+    let mut assembler = Assembler::new(hub, names);
+    let row = |n: usize| (format!("disk {n}"), "read".to_owned(), 1.0);
+    let sample = |stat| {
+        let (dimensions, rows) = (["disk", "op"], (0..40).map(row).collect());
+        Sample { stat, dimensions, total: 40.0, rows }
+    };
+    let samples = [sample("disk.ops"), sample("disk.kilobytes")];
+    drop(assembler.frame(T, &[], &samples));
+    let (frames, held, _) = counted(|| {
+        let frame = |n| assembler.frame(T + n as u64, &[], &samples);
+        (1..=MINUTE).map(frame).collect::<Vec<Frame>>()
+    });
+    let rows = |frame: &Frame| frame.tables.iter().map(|table| table.rows.len()).sum::<usize>();
+    let of_table = |frame: &Frame| frame.tables.len() * size_of::<Table>();
+    let of_rows = |frame: &Frame| rows(frame) * size_of::<(Key, Key, [u64; 2])>();
+    let figures: usize = frames.iter().map(|frame| of_table(frame) + of_rows(frame)).sum();
+    println!("a minute without operations holds {held}, {figures} of it figures");
+    assert!(held < figures + figures / 8 + 16 * 1024, "{held} bytes for {figures}");
+}
+
 #[test]
 fn keeping_packing_and_asking_have_bounds() {
+    seconds_share_their_names();
     let dir: PathBuf = std::env::temp_dir().join(format!("plimsoll-memory-{}", std::process::id()));
     // Left by a test that was killed.
     drop(std::fs::remove_dir_all(&dir));

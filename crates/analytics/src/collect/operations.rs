@@ -1,7 +1,6 @@
 //! The cores' counts of a second as tables: each with the same total.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use probe::cell::Cell;
 use probe::names::{NO_SHARE, NO_USER, OTHER_CLIENT};
@@ -22,16 +21,13 @@ pub(super) fn tables(cores: &[&CoreSecond], names: &Names) -> Vec<Table> {
             tables.extend(counts.tables(cores, protocol));
         }
         if counts.replays.sum() != [0, 0] {
-            let stat = format!("{}.replays", protocol.id()).into();
-            let (by, lacks) = (dimensions("client", "op"), counts.lacks.replays);
+            let stat = names.text(&format!("{}.replays", protocol.id()));
+            let (by, lacks) = (["client", "op"], counts.lacks.replays);
+            let by = by.map(|dimension| names.text(dimension));
             tables.push(Table::from_rows(stat, by, counts.replays, lacks));
         }
     }
     tables
-}
-
-fn dimensions(a: &str, b: &str) -> [Arc<str>; 2] {
-    [a.into(), b.into()]
 }
 
 fn figures(cell: Cell) -> Figures {
@@ -173,11 +169,12 @@ impl<'a> Counts<'a> {
     }
 
     fn tables(&self, cores: &[&CoreSecond], protocol: Protocol) -> Vec<Table> {
-        let stat: Arc<str> = format!("{}.ops", protocol.id()).into();
+        let stat = self.names.text(&format!("{}.ops", protocol.id()));
         let lacks = &self.lacks;
         let copy = |rows: &Rows| rows.clone();
         let table = |a: &str, b: &str, rows, error| {
-            Table::from_rows(stat.clone(), dimensions(a, b), rows, error)
+            let by = [a, b].map(|dimension| self.names.text(dimension));
+            Table::from_rows(stat.clone(), by, rows, error)
         };
         let mut tables = vec![
             table("share", "op", copy(&self.share), lacks.share),

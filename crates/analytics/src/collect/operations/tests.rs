@@ -1,5 +1,7 @@
 //! The declared pairs are the tables that are made, in their order.
 
+use std::sync::Arc;
+
 use probe::hub::{Hub, HubOptions};
 use probe::op::OpRecord;
 
