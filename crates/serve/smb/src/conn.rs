@@ -382,6 +382,8 @@ impl Exchange {
         self.conn.in_turn.set(true);
         let mut taken = Ok(true);
         for _ in 0..TURN_OPS_MAX {
+            // What a request has broken is sent before the answers of later ones.
+            self.conn.deliver();
             match self.take_one() {
                 Ok(true) => {}
                 ended => {

@@ -3,7 +3,8 @@
 //! one table of all protocols ([`vfs::locks::leases`]).
 //!
 //! A break is posted to the mail of the holder's connection from whatever thread, and sent behind
-//! the answers of a turn: it never overtakes the answer to the CREATE that has granted the lease.
+//! the answers that are there and before those of requests that are taken later. It never overtakes
+//! the answer to the CREATE that has granted the lease.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};

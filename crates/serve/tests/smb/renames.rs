@@ -1,11 +1,12 @@
 //! What a rename waits for, and is refused for: what is open under the name that it takes, or below
 //! the directory that it moves (MS-FSA §2.1.5.15.11).
 
-use e2e::smb::{Ask, Smb, new_name, set_info};
+use e2e::smb::{Ask, Smb, framed, new_name, set_info};
 use wire::smb::class::file_class;
 use wire::smb::create::FileId;
 use wire::smb::header::Command;
 use wire::smb::lease::{LeaseBreak, Notice};
+use wire::smb::session::Empty;
 use wire::smb::status::NtStatus;
 
 use crate::leases::{Caching, KEYS, R, RH, RWH, acknowledge, broken, keep, next, opened, send_to};
@@ -16,11 +17,40 @@ const RW: u32 = 5;
 /// FILE_RENAME_REPLACE_IF_EXISTS with FILE_RENAME_POSIX_SEMANTICS.
 const REPLACE_POSIX: u32 = 3;
 
-fn send_rename(smb: &mut Smb, file: FileId, to: &str) {
+fn rename(smb: &mut Smb, file: FileId, to: &str) -> Vec<u8> {
     let content = new_name(to, true);
     let body = set_info(file, file_class::RENAME, &content);
-    let request = smb.request(Command::SET_INFO, content.len(), &body);
+    smb.request(Command::SET_INFO, content.len(), &body)
+}
+
+fn send_rename(smb: &mut Smb, file: FileId, to: &str) {
+    let request = rename(smb, file, to);
     smb.send(&[request]).expect("sent");
+}
+
+#[test]
+fn what_a_rename_breaks_is_sent_before_the_answer_to_the_next_request() {
+    let mut running = Running::new();
+    let alice = &mut running.alice;
+    send_to(alice, "source", Caching::Lease(KEYS[0], RH));
+    opened(&next(alice));
+    let file = alice.create(&Ask::open("source")).expect("an answer").expect("a file");
+    // Two frames that are taken together.
+    let requests = [
+        rename(alice, file, "target"),
+        alice.request(Command::ECHO, 0, &|out| Empty { reserved: 0 }.put_body(out)),
+    ];
+    let both = requests.map(|request| framed(&alice.protect(&[request]))).concat();
+    alice.send_raw(&both).expect("sent");
+    assert_eq!(next(alice).status(), NtStatus::PENDING);
+    let Notice::Lease(LeaseBreak { key, to, .. }) = broken(&next(alice)) else {
+        panic!("an oplock");
+    };
+    assert_eq!((key, to), (KEYS[0], R));
+    let echo = next(alice);
+    assert_eq!((echo.header.command, echo.status()), (Command::ECHO, NtStatus::SUCCESS));
+    assert_eq!(acknowledge(alice, keep(KEYS[0], R)), NtStatus::SUCCESS);
+    assert_eq!(next(alice).status(), NtStatus::SUCCESS, "the rename");
 }
 
 #[test]

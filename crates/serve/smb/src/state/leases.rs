@@ -160,7 +160,7 @@ pub(crate) struct Mail {
 #[derive(Default)]
 pub(crate) struct Mailbox {
     queue: CompletionQueue<Mail>,
-    /// Whether there is anything: looked at in each turn, without a lock.
+    /// Whether there is anything: looked at without a lock.
     is_rung: AtomicBool,
 }
 
@@ -174,7 +174,8 @@ impl Mailbox {
     /// What has come.
     pub fn take(&self) -> Vec<Mail> {
         let mut mail = Vec::new();
-        if self.is_rung.swap(false, Ordering::AcqRel) {
+        // Looked at first: it is asked for each frame.
+        if self.is_rung.load(Ordering::Acquire) && self.is_rung.swap(false, Ordering::AcqRel) {
             self.queue.drain(&mut mail);
         }
         mail
