@@ -1,12 +1,18 @@
 //! A client that came and went leaves no memory behind, whatever it spoke: some thousands of short
 //! lives of each kind, and what the server has allocated before and after.
 
+use std::io;
 use std::time::Instant;
 
+use e2e::api::Api;
 use e2e::nfs3;
 use e2e::nfs4::pipe::Pipe;
+use e2e::smb::caching::{self, RWH};
+use e2e::smb::{Ask, Offer, scene as smb_scene};
 use e2e::tcp::HERE;
 use e2e::transfer::{PASSWORD, Scene};
+use wire::smb::create::Disposition;
+use wire::smb::status::NtStatus;
 
 /// Lives of each kind that are measured.
 const LIVES: u64 = 2048;
@@ -51,6 +57,18 @@ fn administration(scene: &Scene, _number: u64) -> Result<(), String> {
     if code == 200 { Ok(()) } else { Err(body.to_string()) }
 }
 
+/// What lives leave behind, after those that fill what is kept up to a limit.
+fn leaves_nothing(api: &Api, name: &str, mut live: impl FnMut(u64)) {
+    (0..WARM).for_each(&mut live);
+    let (began, before) = (Instant::now(), api.heap());
+    (WARM..WARM + LIVES).for_each(live);
+    let (after, seconds) = (api.heap(), began.elapsed().as_secs_f64());
+    let grown = after.saturating_sub(before);
+    let most = LIVES * LEFT_MAX + (HISTORY * seconds) as u64;
+    println!("{name}: {before} bytes, {after} after {LIVES} lives in {seconds:.1} s");
+    assert!(grown <= most, "{name}: {grown} bytes for {LIVES} lives, at most {most}");
+}
+
 #[test]
 fn a_client_that_has_gone_leaves_no_memory_behind() {
     let scene = Scene::new("leaks");
@@ -61,21 +79,41 @@ fn a_client_that_has_gone_leaves_no_memory_behind() {
         ("HTTP", http),
         ("administration", administration),
     ];
-    let mut number = 0;
-    let mut live = |life: Life, name: &str, lives: u64| {
-        for _ in 0..lives {
-            number += 1;
-            life(&scene, number).unwrap_or_else(|why| panic!("{name}, life {number}: {why}"));
-        }
-    };
-    for (name, life) in kinds {
-        live(life, name, WARM);
-        let (began, before) = (Instant::now(), scene.api.heap());
-        live(life, name, LIVES);
-        let (after, seconds) = (scene.api.heap(), began.elapsed().as_secs_f64());
-        let grown = after.saturating_sub(before);
-        let most = LIVES * LEFT_MAX + (HISTORY * seconds) as u64;
-        println!("{name}: {before} bytes, {after} after {LIVES} lives in {seconds:.1} s");
-        assert!(grown <= most, "{name}: {grown} bytes for {LIVES} lives, at most {most}");
+    for (kind, (name, life)) in kinds.into_iter().enumerate() {
+        // Unique over all kinds.
+        let first = kind as u64 * (WARM + LIVES);
+        leaves_nothing(&scene.api, name, |number| {
+            let life = life(&scene, first + number);
+            life.unwrap_or_else(|why| panic!("{name}, life {number}: {why}"));
+        });
     }
+}
+
+/// A client of SMB that loses its connection, and continues its durable handle over another one.
+fn smb(scene: &smb_scene::Scene, number: u64) -> io::Result<NtStatus> {
+    let mut key = [1; 16];
+    key[..8].copy_from_slice(&number.to_le_bytes());
+    let ask = Ask { disposition: Disposition::OpenIf, ..Ask::open("file") };
+    let offer = Offer { client: key, ..Offer::default() };
+    let mut first = scene.anna_from(HERE, &offer)?;
+    let named = [caching::lease(key, RWH), caching::durable(key)];
+    let (file, _) = caching::opened(&first.create_with(&ask, &named)?).map_err(refused)?;
+    drop(first);
+    let mut again = scene.anna_from(HERE, &offer)?;
+    let named = [caching::reconnect(file, key), caching::lease(key, RWH)];
+    let (file, _) = caching::opened(&again.create_with(&ask, &named)?).map_err(refused)?;
+    again.close(file)
+}
+
+fn refused(status: NtStatus) -> io::Error {
+    io::Error::other(format!("{status:?}"))
+}
+
+#[test]
+fn a_client_of_smb_that_has_gone_leaves_no_memory_behind() {
+    let scene = smb_scene::Scene::new("leaks-smb", &[]);
+    leaves_nothing(&scene.api, "SMB", |number| {
+        let closed = smb(&scene, number).unwrap_or_else(|why| panic!("life {number}: {why}"));
+        assert_eq!(closed, NtStatus::SUCCESS);
+    });
 }
