@@ -3,6 +3,9 @@
 //! on a new mount of the same data with the state directory moved. Another file system at the path
 //! is never taken for it. Clients recognise the server after all of it.
 
+#[path = "remounts/stale.rs"]
+mod stale;
+
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
