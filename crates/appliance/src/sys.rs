@@ -45,6 +45,14 @@ pub fn retain_input() -> Result<()> {
     Ok(())
 }
 
+/// Ends standard output for who reads it; `/dev/null` is in its place.
+pub fn end_output() -> Result<()> {
+    let null = File::options().write(true).open("/dev/null")?;
+    // SAFETY: two open descriptors.
+    check(unsafe { libc::dup2(null.as_raw_fd(), libc::STDOUT_FILENO) }.into())?;
+    Ok(())
+}
+
 /// Ends this process at once, as `kill -9` does.
 pub fn kill_self() {
     // SAFETY: plain numbers.

@@ -52,6 +52,12 @@ pub const HEAD_REACH_SUCCESSES: u32 = 12;
 /// Most probes of a resource: with all of them silent a look takes a second.
 pub const HEAD_PROBES_MAX: usize = 4;
 
+/// How long a process that hands over waits until its address is removed, which takes its head a
+/// few milliseconds: as long as it is there, its ports must not refuse clients.
+pub const HEAD_ADDRESS_TIMEOUT: Duration = Duration::from_millis(200);
+/// How often it looks at that.
+pub const HEAD_ADDRESS_EVERY: Duration = Duration::from_millis(1);
+
 /// How long the end of a process may take to be recorded in its state directory.
 pub const HEAD_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 

@@ -115,7 +115,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     end(registration, lab, listening, &running);
     // The lock of the state directory goes last.
     drop(state);
-    connections::vanish(connections);
+    connections::vanish(connections, args.address);
     Ok(())
 }
 

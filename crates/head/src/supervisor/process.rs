@@ -3,7 +3,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,9 +38,17 @@ pub(super) struct Start {
 
 /// A process that can be ended; its number is its own until it is reaped.
 #[derive(Debug)]
-pub(super) struct Process(Mutex<Option<Pid>>);
+pub(super) struct Process {
+    pid: Mutex<Option<Pid>>,
+    /// Whether it was told to end.
+    ends: AtomicBool,
+}
 
 impl Process {
+    fn new(pid: Pid) -> Self {
+        Self { pid: Mutex::new(Some(pid)), ends: AtomicBool::new(false) }
+    }
+
     /// Lets it drain and end.
     pub(super) fn stop(&self) {
         self.signal(Signal::SIGTERM);
@@ -50,14 +59,20 @@ impl Process {
         self.signal(Signal::SIGKILL);
     }
 
+    /// Whether it is there, and not told to end.
+    fn serves(&self) -> bool {
+        !self.ends.load(Ordering::SeqCst) && self.pid().is_some()
+    }
+
     /// Its number, while it is there.
     pub(super) fn pid(&self) -> Option<u32> {
-        let pid = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pid = *self.pid.lock().unwrap_or_else(PoisonError::into_inner);
         pid.and_then(|pid| u32::try_from(pid.as_raw()).ok())
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.ends.store(true, Ordering::SeqCst);
+        let pid = self.pid.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pid) = *pid {
             // A process that is not reaped can be signalled, if it has ended or not.
             let _ended = kill(pid, signal);
@@ -69,7 +84,7 @@ impl Process {
         let pid = Pid::from_raw(child.id().cast_signed());
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
         while waitid(Id::Pid(pid), flags) == Err(nix::errno::Errno::EINTR) {}
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.pid.lock().unwrap_or_else(PoisonError::into_inner) = None;
         child.wait().map_or_else(|e| e.to_string(), |status| status.to_string())
     }
 }
@@ -98,7 +113,7 @@ impl Start {
             Err(why) => return report(failed(why)),
         };
         let pid = Pid::from_raw(child.id().cast_signed());
-        let process = Arc::new(Process(Mutex::new(Some(pid))));
+        let process = Arc::new(Process::new(pid));
         report(Message::Process(name.clone(), number, process.clone()));
         if let Err(e) = lock.enter(child.id()) {
             process.kill();
@@ -133,15 +148,34 @@ impl Start {
         }
         report(Message::Event(Event::Started(name.clone(), number, Ok(()))));
         self.reset_connections(&former);
-        self.clone().repeat(former);
-        // It must not find its output closed.
-        std::thread::spawn(move || {
-            output.map(|mut output| std::io::copy(&mut output, &mut std::io::sink()))
-        });
+        self.clone().repeat(process.clone(), former);
+        let removed = Arc::new(Mutex::new(false));
+        self.follow(output, removed.clone());
         let status = process.wait(&mut child);
-        self.addresses.remove(&resource.link, resource.address);
+        self.remove_address(&removed);
         self.release();
         report(Message::Event(Event::Ended(name, number, status)));
+    }
+
+    /// Removes the address as the output ends: the services have, and the process waits for that. It
+    /// must not find its output closed before.
+    fn follow(self: &Arc<Self>, output: Option<BufReader<ChildStdout>>, removed: Arc<Mutex<bool>>) {
+        let this = self.clone();
+        std::thread::spawn(move || {
+            let read = output.map(|mut output| std::io::copy(&mut output, &mut std::io::sink()));
+            this.remove_address(&removed);
+            read
+        });
+    }
+
+    /// Removes the address once: later it may be set again, for another process.
+    fn remove_address(&self, removed: &Mutex<bool>) {
+        let mut removed = removed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *removed, true)
+            && let Some(resource) = self.config.resource(&self.name)
+        {
+            self.addresses.remove(&resource.link, resource.address);
+        }
     }
 
     /// Enters the end of the process in its state directory, so that the next owner needs no fence.
@@ -190,15 +224,16 @@ impl Start {
     }
 
     /// Announces the address again, and resets connections again: packets may be lost. Connections
-    /// that exist here are not concerned.
-    fn repeat(self: Arc<Self>, former: Vec<Connection>) {
+    /// that exist here are not concerned; a client that is asked while the next owner is to get its
+    /// connection would be refused here.
+    fn repeat(self: Arc<Self>, process: Arc<Process>, former: Vec<Connection>) {
         let work = move || {
             let Some(resource) = self.config.resource(&self.name) else { return };
             let mut slept = std::time::Duration::ZERO;
             for at in HEAD_ANNOUNCE_AGAIN {
                 std::thread::sleep(at.saturating_sub(slept));
                 slept = at;
-                if self.addresses.announce(&resource.link, resource.address) {
+                if process.serves() && self.addresses.announce(&resource.link, resource.address) {
                     self.reset_connections(&former);
                 }
             }
@@ -222,7 +257,7 @@ impl Start {
 }
 
 /// Waits for the line that a server prints when it is ready.
-fn serves(output: &mut BufReader<std::process::ChildStdout>) -> bool {
+fn serves(output: &mut BufReader<ChildStdout>) -> bool {
     let mut line = String::new();
     let read = output.take(HEAD_MESSAGE_MAX).read_line(&mut line);
     read.is_ok() && line.ends_with('\n')

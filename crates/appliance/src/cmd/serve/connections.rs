@@ -8,11 +8,17 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::clock::Deadline;
 use head::connections::{self, Connection};
-use head::limits::{HEAD_CONNECTIONS_EVERY, HEAD_CONNECTIONS_MAX};
+use head::limits::{
+    HEAD_ADDRESS_EVERY, HEAD_ADDRESS_TIMEOUT, HEAD_CONNECTIONS_EVERY, HEAD_CONNECTIONS_MAX,
+};
 use host::silent_end::SilentEnd;
 use host::socket_diagnosis::{ESTABLISHED, SocketDiagnosis};
+use host::{Root, addresses};
 use serve::transport::silence;
+
+use crate::sys;
 
 /// The record of a resource.
 pub struct Recorder {
@@ -80,16 +86,18 @@ impl Recorder {
     /// Records the connections for the last time. From now on their clients do not notice their
     /// end, as long as the returned value is not ended.
     pub fn hand_over(&self) -> SilentEnd {
+        // Before the record, which has all connections then: no port takes another one.
+        let connections = SilentEnd::of(self.address).unwrap_or_else(|e| {
+            base::warning!("head", "clients see the end of their connections: {e}");
+            SilentEnd::default()
+        });
         if let Err(e) = self.record(true) {
             unrecorded(&e);
             // The next owner does not know what to reset: clients must notice the end now.
             return SilentEnd::default();
         }
         silence::begin();
-        SilentEnd::of(self.address).unwrap_or_else(|e| {
-            base::warning!("head", "clients see the end of their connections: {e}");
-            SilentEnd::default()
-        })
+        connections
     }
 }
 
@@ -97,10 +105,21 @@ fn unrecorded(error: &io::Error) {
     base::warning!("head", "connections are not recorded for a takeover: {error}");
 }
 
-/// Ends the connections of a resource that has been handed over.
-pub fn vanish(connections: Option<SilentEnd>) {
-    if let Some(Err(e)) = connections.map(SilentEnd::end) {
+/// Ends the connections of a resource that has been handed over. Its head removes the address as it
+/// sees the end of the output; the ports answer nothing before.
+pub fn vanish(connections: Option<SilentEnd>, address: IpAddr) {
+    let Some(mut connections) = connections else { return };
+    if let Err(e) = connections.end() {
         base::warning!("head", "clients see the end of their connections: {e}");
+    }
+    if let Err(e) = sys::end_output() {
+        base::warning!("head", "the head does not see the end of the services: {e}");
+        return;
+    }
+    let deadline = Deadline::after(HEAD_ADDRESS_TIMEOUT);
+    let (root, own) = (Root::default(), "self");
+    while addresses::of(&root, own).contains(&address) && !deadline.passed() {
+        std::thread::sleep(HEAD_ADDRESS_EVERY);
     }
 }
 

@@ -15,7 +15,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::sync::{mpsc, watch};
 
 use super::budget::{Budgets, CoreBudget, Scoped, ServicePermit};
-use super::send;
+use super::{send, silence};
 
 /// A connection taken from the listener; gives its permit back when dropped.
 pub struct Accepted {
@@ -129,7 +129,10 @@ pub async fn accept<Tag: Copy>(
             _ = ending.wait_for(|end| *end) => {
                 // Closing it would leave it to the copy that a child has which another thread has
                 // forked a moment ago: it would continue to accept connections, and keep the port.
-                let _ = SockRef::from(&listener).shutdown(std::net::Shutdown::Both);
+                // A port of which the address goes to another machine must refuse nobody before.
+                if !silence::is_on() {
+                    let _ = SockRef::from(&listener).shutdown(std::net::Shutdown::Both);
+                }
                 return Ok(());
             }
         };
