@@ -18,6 +18,7 @@ mod inspect;
 mod packing;
 mod sealer;
 mod segment;
+mod shared;
 
 pub use codec::{Damage, Part, PartSelector, everything};
 pub use inspect::inspect;
@@ -279,6 +280,10 @@ struct Inner {
     minute: Sum,
     hour: Sum,
     retention: Retention,
+    /// The last second that a former process has left, until there is a later one.
+    found: Option<u64>,
+    /// What this process has had in that second.
+    rest: Option<Frame>,
 }
 
 /// The statistics of one server on disk.
@@ -296,12 +301,15 @@ impl Store {
         let folders =
             [folder(Fidelity::Second)?, folder(Fidelity::Minute)?, folder(Fidelity::Hour)?];
         fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed(dir))?;
+        let found = folders[0].newest();
         let store = Self {
             inner: Mutex::new(Inner {
                 folders,
                 minute: Sum::default(),
                 hour: Sum::default(),
                 retention,
+                found,
+                rest: None,
             }),
         };
         store.make_up()?;
@@ -333,16 +341,25 @@ impl Store {
         done
     }
 
-    /// Appends a second; `false` when there is a later one already (the clock was set back).
+    /// Appends a second; `false` when there is a later one already (the clock was set back). One
+    /// that a former process has appended is counted with the next one.
     ///
     /// # Errors
     /// When the disk refuses: the second is lost, the store remains usable. Also, once, when an old
     /// segment had to be set aside: the second is kept then.
     pub fn append(&self, frame: &Frame) -> Result<bool, StoreError> {
         let mut inner = self.inner();
-        if !inner.folders[0].append(frame)? {
+        if inner.found.take_if(|found| *found == frame.time).is_some() {
+            let rest = shared::operations(frame);
+            inner.add_second(&rest)?;
+            inner.rest = Some(rest);
+            return Ok(true);
+        }
+        let whole = inner.rest.as_ref().map(|rest| shared::together(frame, rest));
+        if !inner.folders[0].append(whole.as_ref().unwrap_or(frame))? {
             return Ok(false);
         }
+        (inner.found, inner.rest) = (None, None);
         inner.add_second(frame)?;
         // The second is stored; the failure of a sealer is reported nevertheless.
         inner.folders.iter().find_map(|f| f.sealer.failure()).map_or(Ok(true), Err)

@@ -70,7 +70,7 @@ fn seconds_are_read_back_live_and_sealed() {
     assert_eq!(some, (T + 3590..T + 3610).map(frame).collect::<Vec<_>>());
     drop(store);
     let store = Store::open(&folder.0, Retention::default()).expect("open again");
-    assert!(!store.append(&frame(T + 3699)).expect("refused"));
+    assert!(!store.append(&frame(T + 3698)).expect("refused"));
     fill(&store, T + 3700..T + 3710);
     assert_eq!(read(&store, Fidelity::Second, (T, T + 4000)).len(), 3710);
 }
@@ -91,6 +91,29 @@ fn minutes_and_hours_are_the_sums_of_their_seconds() {
     let hours = read(&store, Fidelity::Hour, (T, T + 4000));
     assert_eq!((hours.len(), hours[0].covered), (1, 3590));
     assert_eq!(sum(&hours), sum(&minutes[..60]));
+}
+
+#[test]
+fn nothing_is_lost_of_a_second_in_which_a_process_ends_and_the_next_one_begins() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    fill(&store, T..T + 30);
+    drop(store);
+    let store = Store::open(&folder.0, Retention::default()).expect("open again");
+    fill(&store, T + 29..T + 90);
+    assert!(!store.append(&frame(T + 89)).expect("refused"), "its own second");
+    let total = |frame: &Frame| frame.tables[0].total[0];
+    let seconds = read(&store, Fidelity::Second, (T, T + 60));
+    let times: Vec<_> = seconds.iter().map(|second| second.time).collect();
+    assert_eq!(times, (T..T + 60).collect::<Vec<_>>());
+    assert!(seconds.iter().all(|second| second.covered == 1));
+    for second in &seconds {
+        let rest = if second.time == T + 30 { total(&frame(T + 29)) } else { 0 };
+        assert_eq!(total(second), total(&frame(second.time)) + rest, "{}", second.time - T);
+    }
+    let minute = read(&store, Fidelity::Minute, (T, T + 60));
+    let sum: u64 = seconds.iter().map(total).sum();
+    assert_eq!((minute[0].covered, total(&minute[0])), (60, sum));
 }
 
 #[test]

@@ -1,0 +1,28 @@
+//! The second in which a process ends and the next one begins: it is on disk with what the former
+//! one had, and what the next one has in it is counted with the second after it.
+
+use probe::schema::{Source, schema};
+
+use crate::model::{Frame, Sum, Table};
+
+/// What is added up of a frame whose second is on disk already: its operations. Levels of the rest
+/// of a second are left out.
+pub(super) fn operations(frame: &Frame) -> Frame {
+    let is_of_operations = |table: &&Table| {
+        let statistic = table.stat.split_once('.').and_then(|(group, metric)| {
+            let found = schema().statistic(group, metric);
+            found.map(|statistic| statistic.source == Source::Operations)
+        });
+        statistic == Some(true)
+    };
+    let tables = frame.tables.iter().filter(is_of_operations).cloned().collect();
+    Frame { covered: 0, tables, ..*frame }
+}
+
+/// A frame with what was left of the second before it.
+pub(super) fn together(frame: &Frame, rest: &Frame) -> Frame {
+    let mut sum = Sum::new(frame.time, frame.span);
+    sum.add(frame);
+    sum.add(rest);
+    sum.finish()
+}
