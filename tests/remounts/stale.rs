@@ -1,4 +1,4 @@
-//! Handles of 10,000 files that are gone, on a file system whose own handles are numbers of nodes
+//! Handles of 10,000 files that are gone, on a file system with handles that are numbers of nodes,
 //! which begin again in each mount: each number is that of another file now, as an address in the
 //! memory of another mount may be. None of them opens that file.
 

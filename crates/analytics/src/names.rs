@@ -69,11 +69,11 @@ pub enum Dimension {
 pub struct Names {
     hub: Arc<Hub>,
     resolver: Arc<dyn Resolver>,
-    known: Mutex<Known>,
+    known: Mutex<NameTable>,
 }
 
 #[derive(Default)]
-struct Known {
+struct NameTable {
     of: HashMap<(Protocol, Dimension, u64), Arc<Name>>,
     /// Names of this second, and of the one before: five minutes of seconds that name the same
     /// share the name.
@@ -83,7 +83,7 @@ struct Known {
     texts: HashSet<Arc<str>>,
 }
 
-impl Known {
+impl NameTable {
     /// A name, shared with those of this second and the one before.
     fn share(&mut self, name: Name) -> Arc<Name> {
         if let Some(there) = self.now.get(&name) {
@@ -104,7 +104,7 @@ impl Names {
         Self { hub, resolver, known: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, NameTable> {
         self.known.lock().unwrap_or_else(|e| e.into_inner())
     }
 

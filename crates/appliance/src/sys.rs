@@ -45,7 +45,7 @@ pub fn retain_input() -> Result<()> {
     Ok(())
 }
 
-/// Ends standard output for who reads it; `/dev/null` is in its place.
+/// Ends standard output for its reader; `/dev/null` is in its place.
 pub fn end_output() -> Result<()> {
     let null = File::options().write(true).open("/dev/null")?;
     // SAFETY: two open descriptors.

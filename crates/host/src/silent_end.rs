@@ -6,9 +6,9 @@
 //! `TCP_REPAIR` (tcp(7), root only) sends nothing.
 //!
 //! Listening sockets stay too, with a filter that drops what comes to them (socket(7)): as long as
-//! the address is still here, a client that connects, or whose connection has vanished, would be
-//! refused or reset by the kernel, and one of Linux tries again 3 s after that. Dropped packets are
-//! sent again, and meet the next owner.
+//! the address is still here, a client that connects, or continues a connection that has vanished,
+//! would be refused or reset by the kernel, and one of Linux tries again 3 s after that. Dropped
+//! packets are sent again, and meet the next owner.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -69,7 +69,7 @@ impl SilentEnd {
     }
 
     /// Waits until the last replies have arrived, at most for a moment, and ends the connections.
-    /// What clients send meets no answer as long as this value is there.
+    /// Nothing that clients send is answered before this value is dropped.
     ///
     /// # Errors
     /// The kernel's, the first; connections of which that is true end as usual.

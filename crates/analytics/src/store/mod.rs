@@ -282,7 +282,7 @@ struct Inner {
     retention: Retention,
     /// The last second that a former process has left, until there is a later one.
     found: Option<u64>,
-    /// What this process has had in that second.
+    /// Operations of this process in that second.
     rest: Option<Frame>,
 }
 

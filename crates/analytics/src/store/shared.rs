@@ -1,12 +1,12 @@
 //! The second in which a process ends and the next one begins: it is on disk with what the former
-//! one had, and what the next one has in it is counted with the second after it.
+//! one had, and operations of the next one in it are counted with the second after it.
 
 use probe::schema::{Source, schema};
 
 use crate::model::{Frame, Sum, Table};
 
-/// What is added up of a frame whose second is on disk already: its operations. Levels of the rest
-/// of a second are left out.
+/// The operations of a frame of a second that is on disk already, to be added up. Levels of the
+/// rest of a second are left out.
 pub(super) fn operations(frame: &Frame) -> Frame {
     let is_of_operations = |table: &&Table| {
         let statistic = table.stat.split_once('.').and_then(|(group, metric)| {

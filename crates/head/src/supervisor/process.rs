@@ -40,7 +40,7 @@ pub(super) struct Start {
 #[derive(Debug)]
 pub(super) struct Process {
     pid: Mutex<Option<Pid>>,
-    /// Whether it was told to end.
+    /// Whether its end was requested.
     ends: AtomicBool,
 }
 
@@ -59,7 +59,7 @@ impl Process {
         self.signal(Signal::SIGKILL);
     }
 
-    /// Whether it is there, and not told to end.
+    /// Whether it runs, and its end was not requested.
     fn serves(&self) -> bool {
         !self.ends.load(Ordering::SeqCst) && self.pid().is_some()
     }
@@ -157,7 +157,7 @@ impl Start {
         report(Message::Event(Event::Ended(name, number, status)));
     }
 
-    /// Removes the address as the output ends: the services have, and the process waits for that. It
+    /// Removes the address as the output ends: the process waits for that, without services. It
     /// must not find its output closed before.
     fn follow(self: &Arc<Self>, output: Option<BufReader<ChildStdout>>, removed: Arc<Mutex<bool>>) {
         let this = self.clone();
@@ -224,7 +224,7 @@ impl Start {
     }
 
     /// Announces the address again, and resets connections again: packets may be lost. Connections
-    /// that exist here are not concerned; a client that is asked while the next owner is to get its
+    /// that exist here are not concerned; a client that is probed while another owner is to get its
     /// connection would be refused here.
     fn repeat(self: Arc<Self>, process: Arc<Process>, former: Vec<Connection>) {
         let work = move || {

@@ -129,7 +129,7 @@ pub async fn accept<Tag: Copy>(
             _ = ending.wait_for(|end| *end) => {
                 // Closing it would leave it to the copy that a child has which another thread has
                 // forked a moment ago: it would continue to accept connections, and keep the port.
-                // A port of which the address goes to another machine must refuse nobody before.
+                // A port of which the address goes to another machine must refuse no client before.
                 if !silence::is_on() {
                     let _ = SockRef::from(&listener).shutdown(std::net::Shutdown::Both);
                 }
