@@ -130,6 +130,16 @@ async function usable(where, name) {
   return one;
 }
 
+/** Clicks a button that can be used. It may be disabled between the look and the click, as its run ends: then why. */
+async function press(where, name) {
+  const one = await usable(where, name);
+  try {
+    await one.click({ timeout: SOON });
+  } catch {
+    await (await usable(where, name)).click();
+  }
+}
+
 /** Waits until a dialog is gone; what it says, if it stays. */
 async function closed(question, submit) {
   await question.getByRole('button', { name: submit }).click();
@@ -185,7 +195,7 @@ const WAYS = {
   },
   async create({ path, noun, name, properties }) {
     await go(addressOf(path));
-    await (await usable(page, `New ${noun}`)).click();
+    await press(page, `New ${noun}`);
     const form = dialog(`New ${noun}`);
     await form.getByLabel('Name', { exact: true }).first().fill(name);
     const more = form.locator('details:not([open]) > summary');
@@ -198,14 +208,14 @@ const WAYS = {
   },
   async rename({ path, to }) {
     await node(path);
-    await (await usable(page, 'Rename')).click();
+    await press(page, 'Rename');
     const form = dialog(/^Rename /);
     await form.getByLabel('New name').fill(to);
     await closed(form, 'Rename');
   },
   async destroy({ path }) {
     await node(path);
-    await (await usable(page, 'Destroy')).click();
+    await press(page, 'Destroy');
     await closed(dialog(/^Destroy /), 'Destroy');
   },
   /** Up to its question, or all of it; what it says then. */
@@ -220,7 +230,7 @@ const WAYS = {
     }
     // A page of its own may have an action beside its content.
     const head = page.locator(`[data-node="${path}"], [data-actions-of="${path}"]`);
-    await (await usable(head, action.title)).click();
+    await press(head, action.title);
     const form = dialog(new RegExp(`^${action.title.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}`));
     if (!action.destructive && action.parameters.length === 0) {
       const done = page.getByRole('status').filter({ hasText: /done|is confirmed|is restored/ });
