@@ -181,8 +181,9 @@ impl LockTable {
     pub fn look(&self, key: FileKey, may_block: bool) -> Result<Option<Unflushed>, Refused> {
         let client = ByClient::now();
         let files = self.shard(key);
-        let writer = files.get(&key).and_then(FileLocks::writer);
-        let others = writer.filter(|lease| client != Some(lease.owner.client));
+        // Leases on other files have the same slot.
+        let Some(file) = files.get(&key) else { return Ok(None) };
+        let others = file.writer().filter(|lease| client != Some(lease.owner.client));
         let notice = others
             .filter(|lease| lease.style == Style::Delegation && !lease.is_breaking())
             .map(Lease::notifier);
@@ -226,11 +227,6 @@ impl LockTable {
     #[inline]
     pub fn is_written_back(&self, slot: u64) -> bool {
         self.leased(slot).writers.load(Ordering::SeqCst) > 0
-    }
-
-    /// Whether there is a lease for writing on a file.
-    pub fn has_writer(&self, key: FileKey) -> bool {
-        self.shard(key).get(&key).is_some_and(|file| file.writer().is_some())
     }
 
     /// Whether no other client's lease conflicts with a change; those that do are recalled.

@@ -84,13 +84,8 @@ impl Leasing {
     /// §10.4.3).
     #[cold]
     fn attributes_of_writer(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
-        let key = self.inner.file_key(cx, file)?;
         let stored = self.inner.getattr(cx, file)?;
-        // Another file of the same number may be the one.
-        if !self.locks.has_writer(key) {
-            return Ok(stored);
-        }
-        let looked = self.locks.look(key, cx.may_block);
+        let looked = self.locks.look(FileKey::from(&stored), cx.may_block);
         let looked = looked.map_err(|_| Status::Busy)?;
         if looked.is_some_and(|theirs| theirs.is_new && !cx.may_block) {
             return Err(Status::WouldBlock);
