@@ -63,5 +63,5 @@ fn ftp_has_a_delay_where_it_was_planted() {
     Bench::pass(&bench.runtimes);
     assert_eq!(data.all().len(), SIZE);
     assert_eq!(client.reply().code, 226);
-    bench.assert_sent("retr", count + 1);
+    bench.assert_sent("retr", (count, 1));
 }

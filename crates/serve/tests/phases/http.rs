@@ -91,5 +91,5 @@ fn slow_to_take(bench: &Bench, client: &mut Client, at: SocketAddr) {
     let mut answer = Vec::new();
     std::io::Read::read_to_end(&mut stream, &mut answer).expect("an answer");
     assert!(answer.len() > SIZE);
-    bench.assert_sent("get", count + 1);
+    bench.assert_sent("get", (count, 1));
 }

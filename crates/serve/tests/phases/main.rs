@@ -167,17 +167,7 @@ impl Bench {
     /// The newest record of an operation of this name, once all cores have written theirs down.
     fn record(&self, op: &str) -> Option<OpRecord> {
         settle(&self.runtimes);
-        let is_it = |r: &OpRecord| {
-            let protocol = Protocol::from_u8(r.protocol).expect("a protocol");
-            r.flags & flag::PIECE == 0 && labels::op_name(protocol, r.op) == op
-        };
-        // Cores have records of their own.
-        let mut found: Option<OpRecord> = None;
-        self.hub.scan(0, u64::MAX, |r| {
-            let is_newer = found.is_none_or(|found| r.done_ns >= found.done_ns);
-            found = Some(*r).filter(|r| is_newer && is_it(r)).or(found);
-        });
-        found
+        self.records(op).pop()
     }
 
     /// That the newest operation of this name took that time, and all of it in this phase.
@@ -189,21 +179,19 @@ impl Bench {
         assert_eq!(record.phases.ns(record.latency_ns).iter().sum::<u64>(), record.latency_ns);
     }
 
-    /// That an operation of this name took that time or more, and all of it with its reply, which
-    /// its client did not take: the server looks from time to time whether it has arrived. Of
-    /// several with replies that wait for each other it is one at least.
-    fn assert_sent(&self, op: &str, count: usize) {
+    /// The same of one that waits for its client to take the reply: the server looks from time to
+    /// time whether it has arrived. It is the first of `new` operations since there were `before`.
+    fn assert_sent(&self, op: &str, (before, new): (usize, usize)) {
         let until = std::time::Instant::now() + PATIENCE;
-        while self.count(op) < count {
+        while self.count(op) < before + new {
             assert!(std::time::Instant::now() < until, "{op} does not end");
             advance_stamps(Duration::from_millis(1));
             std::thread::sleep(Duration::from_millis(1));
         }
-        let is_late = |record: &&OpRecord| record.latency_ns >= DELAY.as_nanos() as u64;
-        let all = self.records(op);
-        let late: Vec<_> = all.iter().filter(is_late).map(|record| record.phases).collect();
-        let is_sent = late.iter().any(|phases| phases.part(Phase::Send) == PARTS);
-        assert!(is_sent, "{:?}", late.iter().map(|phases| phases.parts()).collect::<Vec<_>>());
+        settle(&self.runtimes);
+        let record = self.records(op)[before];
+        assert!(record.latency_ns >= DELAY.as_nanos() as u64);
+        assert_eq!(record.phases.part(Phase::Send), PARTS, "{:?}", record.phases.parts());
     }
 
     /// How many operations of this name were recorded.
@@ -211,7 +199,8 @@ impl Bench {
         self.records(op).len()
     }
 
-    /// The operations of this name that were recorded.
+    /// The operations of this name that were recorded, in the order of their ends: cores have
+    /// records of their own.
     fn records(&self, op: &str) -> Vec<OpRecord> {
         let mut records = Vec::new();
         self.hub.scan(0, u64::MAX, |r| {
@@ -219,6 +208,7 @@ impl Bench {
             let is_it = r.flags & flag::PIECE == 0 && labels::op_name(protocol, r.op) == op;
             records.extend(is_it.then_some(*r));
         });
+        records.sort_by_key(|r| r.done_ns);
         records
     }
 

@@ -110,5 +110,5 @@ fn nfs3_has_a_delay_where_it_was_planted() {
     stream.peek(&mut [0]).expect("the begin of the reply");
     Bench::pass(&bench.runtimes);
     mounted.client.receive();
-    bench.assert_sent("read", count + 1);
+    bench.assert_sent("read", (count, 1));
 }

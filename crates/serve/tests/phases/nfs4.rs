@@ -93,5 +93,5 @@ fn nfs4_has_a_delay_where_it_was_planted() {
     client.wire.tcp().peek(&mut [0]).expect("the begin of the reply");
     Bench::pass(&bench.runtimes);
     assert_eq!(client.wire.results().0, Nfsstat4::OK);
-    bench.assert_sent("read", count + 1);
+    bench.assert_sent("read", (count, 1));
 }

@@ -117,5 +117,6 @@ fn slow_to_take(bench: &Bench, client: &mut Sftp) {
     for _ in 0..READS {
         assert_eq!(client.packet().expect("an answer").0, PacketType::DATA);
     }
-    bench.assert_sent("read", count + READS);
+    // Of the others the server may not have begun to send the replies.
+    bench.assert_sent("read", (count, READS));
 }

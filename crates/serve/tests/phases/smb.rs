@@ -93,5 +93,5 @@ fn smb_has_a_delay_where_it_was_planted() {
     running.alice.stream().peek(&mut [0]).expect("the begin of the answer");
     Bench::pass(&bench.runtimes);
     running.alice.receive().expect("an answer");
-    bench.assert_sent("read", count + 1);
+    bench.assert_sent("read", (count, 1));
 }
