@@ -50,6 +50,9 @@ struct Build {
     iscsi: String,
 }
 
+/// Where the load of a protocol goes.
+type Url = fn(&Build) -> &str;
+
 fn start(binary: &Path, base: &Path, offset: u16) -> io::Result<Build> {
     let (server, iscsi) = iscsi::ours(binary, base, offset)?;
     // The user of SMB is not the owner.
@@ -66,21 +69,21 @@ fn start(binary: &Path, base: &Path, offset: u16) -> io::Result<Build> {
 /// # Errors
 /// When a build does not start or a load fails.
 pub fn rows(extent: &Extent, base: &Path, binaries: [&Path; 2]) -> io::Result<Vec<Outcome>> {
-    let (smb, iscsi) = (smb(), iscsi());
-    if !smb.iter().chain(&iscsi).any(|case| case.name.contains(&extent.only)) {
+    let mut cases = smb().into_iter().chain(iscsi());
+    if !cases.any(|case| case.name.contains(&extent.only)) {
         return Ok(Vec::new());
     }
     let [first, second] =
         [0, 1].map(|build| start(binaries[build], &base.join(NAMES[build]), OFFSETS[build]));
     let builds = [first?, second?];
     let mut all = Vec::new();
-    for case in &smb {
-        let at = builds.each_ref().map(|build| (build.smb.as_str(), build.server.pid));
-        all.extend(pairs::load(extent, case, at)?);
-    }
-    for case in &iscsi {
-        let at = builds.each_ref().map(|build| (build.iscsi.as_str(), build.server.pid));
-        all.extend(pairs::load(extent, case, at)?);
+    let rows: [([Case; 3], Url); 2] =
+        [(smb(), |build| &build.smb), (iscsi(), |build| &build.iscsi)];
+    for (cases, url) in rows {
+        let at = builds.each_ref().map(|build| (url(build), build.server.pid));
+        for case in &cases {
+            all.extend(pairs::load(extent, case, at)?);
+        }
     }
     Ok(all)
 }

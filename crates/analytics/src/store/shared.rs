@@ -9,11 +9,9 @@ use crate::model::{Frame, Sum, Table};
 /// rest of a second are left out.
 pub(super) fn operations(frame: &Frame) -> Frame {
     let is_of_operations = |table: &&Table| {
-        let statistic = table.stat.split_once('.').and_then(|(group, metric)| {
-            let found = schema().statistic(group, metric);
-            found.map(|statistic| statistic.source == Source::Operations)
-        });
-        statistic == Some(true)
+        let id = table.stat.split_once('.');
+        id.and_then(|(group, metric)| schema().statistic(group, metric))
+            .is_some_and(|statistic| statistic.source == Source::Operations)
     };
     let tables = frame.tables.iter().filter(is_of_operations).cloned().collect();
     Frame { covered: 0, tables, ..*frame }
