@@ -455,6 +455,7 @@ fn a_disk_that_returns_is_repaired_while_its_share_is_used() {
         let is_repaired = history.contains("repair: ") && history.contains("has its copies");
         let is_over = state == "healthy" && is_idle;
         assert!(is_repaired || !is_over, "healthy without a repair: {history}");
+        assert!(!history.contains("no room"), "{history}");
         is_over.then_some(())
     });
     files.extend(load.end());

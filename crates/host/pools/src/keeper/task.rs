@@ -26,12 +26,12 @@ const CONVERSIONS: usize = 3;
 /// How often a replacement or a conversion is looked at that the kernel continues after a mount.
 const FOLLOW: Duration = Duration::from_millis(300);
 /// A replacement makes each chunk read-only in turn, for which other chunks must have the free
-/// space of that one, or a new one must fit. Where the kernel finds no room for that, chunks of
-/// data are freed that are used to less than these percentages, one after the other.
-const ROOM: [u64; 3] = [0, 10, 50];
-/// Why a replacement fails in a pool that is full. The pool is as before.
-const NO_ROOM: &str = "the pool has no room for a replacement, which needs a free chunk: remove \
-                       files or snapshots, or add a disk, and replace it then";
+/// space of that one, or a new one must fit; a conversion or a removal moves extents, each of which
+/// needs contiguous space. Where the kernel finds no room for that, chunks of data are freed that
+/// are used to less than these percentages, one after the other.
+const ROOM: [u64; 4] = [0, 10, 50, 75];
+/// Why a task fails in a pool that is full, as what it lacks room for. The pool is as before.
+const NO_ROOM: &str = "which needs free chunks: remove files or snapshots, or add a disk";
 /// A repair that failed is not begun again before this time, which doubles with each further one:
 /// a scrub of a disk that fails loads the others.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -263,16 +263,7 @@ impl Keeper {
         let title = old.identity.title();
         let new_name = new.name.clone();
         self.begin(name, task, move |keeper, task| {
-            let make_room = |percent| match task.is_stopped() {
-                true => Err(io::ErrorKind::Interrupted.into()),
-                // A complete transaction frees what was removed.
-                false => volume.sync().and_then(|()| volume.compact(percent)),
-            };
-            let replaced = with_room(|| volume.replace(devid, &path), make_room);
-            if replaced.as_ref().is_err_and(is_full) {
-                return wrong(NO_ROOM);
-            }
-            tried(replaced, "replace the disk")?;
+            in_volume(&volume, task, "replace the disk", || volume.replace(devid, &path))?;
             if task.is_stopped() {
                 return wrong("it was stopped");
             }
@@ -300,8 +291,8 @@ impl Keeper {
         let task = Task::new(Kind::Remove, Phase::Remove, volume.path(), devid);
         task.begin(Phase::Remove, old.member.allocated);
         let title = old.identity.title();
-        self.begin(name, task, move |_, _| {
-            tried(volume.remove(devid), "remove the disk")?;
+        self.begin(name, task, move |_, task| {
+            in_volume(&volume, task, "remove the disk", || volume.remove(devid))?;
             Ok(format!("The disk {title} is removed from the pool."))
         })?;
         Ok(format!("The removal of the disk {} has begun.", old.identity.title()))
@@ -320,7 +311,7 @@ impl Keeper {
             }
             let spaces = tried(volume.spaces(), "read the space of the pool")?;
             if without_copies(profile, &spaces) > 0 {
-                tried(volume.convert(profile), "convert the pool")?;
+                in_volume(volume, task, "convert the pool", || volume.convert(profile))?;
             }
             let spaces = tried(volume.spaces(), "read the space of the pool")?;
             if without_copies(profile, &spaces) == 0 {
@@ -454,6 +445,25 @@ impl Keeper {
             Ok(format!("{result}All data has its copies."))
         })
     }
+}
+
+/// Does what may lack room in a volume, and frees chunks where it does.
+fn in_volume(
+    volume: &Volume,
+    task: &Task,
+    what: &str,
+    attempt: impl FnMut() -> io::Result<()>,
+) -> Result<(), Failure> {
+    let make_room = |percent| match task.is_stopped() {
+        true => Err(io::ErrorKind::Interrupted.into()),
+        // A complete transaction frees what was removed.
+        false => volume.sync().and_then(|()| volume.compact(percent)),
+    };
+    let done = with_room(attempt, make_room);
+    if done.as_ref().is_err_and(is_full) {
+        return wrong(format!("the pool has no room to {what}, {NO_ROOM}"));
+    }
+    tried(done, what)
 }
 
 fn is_full(error: &io::Error) -> bool {

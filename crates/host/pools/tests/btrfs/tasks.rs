@@ -1,9 +1,9 @@
 //! Tasks of pools on loop devices: how well the time that is left of a replacement is estimated, a
-//! replacement in a full pool, and the repair of metadata that another program has left without
-//! copies.
+//! replacement in a full pool, a conversion where free space is in pieces, and the repair of
+//! metadata that another program has left without copies.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -76,12 +76,15 @@ fn the_time_left_of_a_replacement_is_within_twice_from_a_fifth_on() {
     export(&keeper, &name);
 }
 
-/// Writes files until there is no space.
+/// Writes files, each onto the disks, until there is no space.
 fn fill_up(at: &Path) -> Vec<PathBuf> {
     let mut written = Vec::new();
     loop {
         let path = at.join(format!("fill{}", written.len()));
-        let done = fs::write(&path, vec![written.len() as u8; MIB]);
+        let done = fs::File::create(&path).and_then(|mut file| {
+            file.write_all(&vec![written.len() as u8; MIB])?;
+            file.sync_all()
+        });
         written.push(path);
         match done {
             Ok(()) => {}
@@ -142,6 +145,51 @@ fn a_full_pool_is_mounted_without_a_disk_which_is_replaced() {
     assert_eq!(status(&keeper, &name).state, State::Healthy);
     export(&keeper, &name);
     each_leg_alone_is_right(&bed.aside(), &[&disks[0], &disks[2]], &[("file", &bytes)]);
+}
+
+#[test]
+fn data_without_copies_is_converted_where_free_space_is_in_pieces() {
+    let Some(bed) = Bed::new("pieces", 2, 512) else { return };
+    let (name, disks) = (pool_name("kpieces"), bed.disks());
+    let keeper = keeper(&bed);
+    create(&keeper, &name, &disks);
+    // Files of one extent each, in several chunks, of which the last one loses its copy.
+    let mut files = Vec::new();
+    for at in 0..4 {
+        let file = format!("large{at}");
+        files.push((file.clone(), fill(&keeper.at(&name).join(file), at, 40 * MIB)));
+    }
+    run("sync", &[]);
+    export(&keeper, &name);
+    // Mounted by another program: no repair begins.
+    let aside = bed.aside();
+    fs::create_dir_all(&aside).expect("made");
+    let at = aside.to_str().expect("text");
+    let other = format!("device={}", disks[1]);
+    run("mount", &["-o", &other, &disks[0], at]);
+    run("btrfs", &["balance", "start", "-f", "-dconvert=single,limit=1", at]);
+    let filled = fill_up(&aside);
+    run("sync", &[]);
+    // Much is free, some MiB at each place, and the extent has a place only in a new chunk.
+    for (index, path) in filled.iter().enumerate() {
+        match index % 4 {
+            0 if index + 1 < filled.len() => {
+                let file = path.file_name().and_then(|file| file.to_str()).expect("text");
+                files.push((file.to_owned(), vec![index as u8; MIB]));
+            }
+            _ => fs::remove_file(path).expect("removed"),
+        }
+    }
+    run("umount", &[at]);
+    ask(&keeper, PoolRequest::Import { pool: name.clone(), degraded: false }).expect("imported");
+    keeper.start().expect("started");
+    let now = wait_until(&keeper, &name, State::Healthy);
+    assert_eq!(now.without_copies, 0);
+    assert!(now.history.iter().all(|one| one.complete), "{:?}", now.history);
+    export(&keeper, &name);
+    let disks: Vec<&str> = disks.iter().map(String::as_str).collect();
+    let files: Vec<_> = files.iter().map(|(file, bytes)| (file.as_str(), &bytes[..])).collect();
+    each_leg_alone_is_right(&aside, &disks, &files);
 }
 
 #[test]
