@@ -52,7 +52,7 @@ pub enum LossPolicy {
 }
 
 /// When a step is steady: both must hold over its windows (after SNIA's Performance Test
-/// Specification, which asks for 20 % and 10 % over five rounds).
+/// Specification, which requires 20 % and 10 % over five rounds).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Steady {
@@ -252,7 +252,7 @@ impl Job {
     /// A job that comes with the program, or one from a file, with `key=value` settings applied.
     ///
     /// # Errors
-    /// [`JobError`] says what is wrong and with what.
+    /// A [`JobError`] that names the job or the setting, and the reason.
     pub fn load(name: &str, settings: &[String]) -> Result<Self, JobError> {
         let text = match BUILT_IN.iter().find(|j| j.0 == name) {
             Some((_, text)) => (*text).to_owned(),
@@ -264,10 +264,10 @@ impl Job {
         Self::parse(name, &text, settings)
     }
 
-    /// A job from its text, under this name whatever the text says: a copy is another job.
+    /// A job from its text, under this name whatever name the text contains: a copy is another job.
     ///
     /// # Errors
-    /// [`JobError`] says what is wrong and with what.
+    /// A [`JobError`] that names the job and the reason.
     pub fn named(name: &str, text: &str) -> Result<Self, JobError> {
         let form = |e| JobError::form(name, Some(text), &e);
         let mut table: toml::Table = text.parse().map_err(form)?;
@@ -278,7 +278,7 @@ impl Job {
     /// A job from its text.
     ///
     /// # Errors
-    /// [`JobError`] says what is wrong and with what.
+    /// A [`JobError`] that names the job or the setting, and the reason.
     pub fn parse(name: &str, text: &str, settings: &[String]) -> Result<Self, JobError> {
         let plain = settled(name, text, &[])?;
         let mut job = Self::of(name, settled(name, text, settings)?)?;
@@ -319,10 +319,10 @@ impl Job {
         Ok(job)
     }
 
-    /// Checks that the values make sense together.
+    /// Checks that the values are consistent.
     ///
     /// # Errors
-    /// [`JobError::Sense`] says which do not.
+    /// [`JobError::Sense`] with the values that are not.
     pub fn check(&self) -> Result<(), JobError> {
         let wrong = |why| Err(JobError::Sense(self.name.clone(), why));
         if self.schedule.is_empty() || self.schedule.iter().any(|s| s.0 == 0 || s.1 == 0) {
@@ -459,7 +459,7 @@ fn size_text(bytes: u32) -> String {
 /// The table of a job's text, with settings applied.
 ///
 /// # Errors
-/// [`JobError`] says what is wrong and with what.
+/// A [`JobError`] that names the job or the setting, and the reason.
 pub fn settled(name: &str, text: &str, settings: &[String]) -> Result<toml::Table, JobError> {
     let form = |e| JobError::form(name, Some(text), &e);
     let mut table: toml::Table = text.parse().map_err(form)?;

@@ -29,7 +29,7 @@
 //! - [`cli`]: `plimsoll lab …`.
 //! - [`desk`]: runs that a server makes for its users; [`node`]: how they are declared.
 //! - [`observe`]: the server as its machine shows it.
-//! - [`proc`]: what `/proc` says of a process and its machine.
+//! - [`proc`] reads the entries of `/proc` for a process and its machine.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 

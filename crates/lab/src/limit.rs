@@ -30,7 +30,7 @@ const QUEUED: f64 = 32_768.0;
 /// flight on a path within a machine, or through a switch that is not full.
 const QUEUE_LASTS: f64 = 0.0005;
 /// A machine busier than this is part of the path itself: data then waits for the CPU that copies
-/// and acknowledges it, and a queue says nothing about the link.
+/// and acknowledges it, and a queue is no evidence about the link.
 const QUEUE_TELLS: f64 = 0.75;
 /// Throughput within this share of what the generator reaches against nothing.
 const NEAR_NULL: f64 = 0.70;

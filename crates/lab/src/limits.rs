@@ -60,7 +60,7 @@ pub struct Plan {
 /// Runs all columns; writes each cell's result below the archive, then the summary.
 ///
 /// # Errors
-/// When there are no agents or nothing can be written. A run that fails is a cell that says why.
+/// There are no agents, or nothing can be written. A run that fails is a cell with the reason.
 pub fn run(
     plan: &Plan,
     archive: &mut Archive,

@@ -141,7 +141,7 @@ pub fn family_process(pids: &[u32], seconds: f64, group: u32) -> ProcessCpu {
 }
 
 fn ticks_per_second() -> f64 {
-    // SAFETY: asks for a number.
+    // SAFETY: only queries a number.
     unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64
 }
 

@@ -111,7 +111,7 @@ pub struct ServerInfo {
     pub pid: Option<u32>,
     /// Its machine.
     pub machine: Option<serde_json::Value>,
-    /// What it says of itself.
+    /// The status that it reports.
     pub status: Option<serde_json::Value>,
 }
 
@@ -212,7 +212,7 @@ pub struct Step {
     /// The server's own counts of the whole step.
     #[serde(default)]
     pub server_counts: Option<ServerCounts>,
-    /// What shows that it read from the disk, if the job asks for it.
+    /// Evidence that it read from the disk, if the job requires that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold: Option<ColdStep>,
     /// How evenly the clients were served; `None` with one.
@@ -307,7 +307,7 @@ pub struct Steadiness {
     pub verdict: SteadyVerdict,
     /// (max − min) ÷ mean, percent.
     pub range_percent: f64,
-    /// Change of the fitted line over the windows ÷ mean, percent; the sign says up or down.
+    /// Change of the fitted line over the windows ÷ mean, percent; negative if it falls.
     pub slope_percent: f64,
     /// Windows looked at.
     pub windows: u32,
@@ -446,7 +446,7 @@ impl RunResult {
         Some(format!("the best step ({} × {}) was not steady: {why}", step.clients, step.threads))
     }
 
-    /// Why steps have fewer windows than the job asks for: each uncached block had been read once.
+    /// Why steps have fewer windows than the job requires: each uncached block had been read once.
     pub fn exhausted(&self) -> Option<String> {
         let sizes = self.steps.iter().filter_map(|step| Some((step, step.size_for(&self.job)?)));
         let (steps, sizes): (Vec<_>, Vec<_>) = sizes

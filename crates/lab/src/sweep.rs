@@ -13,7 +13,7 @@
 //!   [`server`] of this program's own. [`turns`]: blocks of several, one after the other.
 //! - [`diagnosis`]: TCP's accounting of a server's connections. [`limiter`]: from TCP's own
 //!   accounting to a name. [`run`]: the rounds.
-//! - [`record`]: what is kept. [`told`]: as text. [`cli`]: `plimsoll lab sweep`.
+//! - [`record`] has the results, [`told`] formats them as text, [`cli`] is `plimsoll lab sweep`.
 
 pub mod carrier;
 pub mod carriers;

@@ -6,8 +6,8 @@
 //! how they are distributed ([`stats`]); what protection costs is the ratio to the plain protocol
 //! of the same family in the same round.
 //!
-//! - [`plan`]: the job file. [`run`]: the rounds. [`record`]: what is kept. [`findings`]:
-//!   what it says. [`told`]: as text.
+//! - [`plan`] is the job file, [`run`] has the rounds, [`record`] the results, [`findings`] the
+//!   result in sentences; [`told`] formats it as text.
 
 pub mod findings;
 pub mod plan;

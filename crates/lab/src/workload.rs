@@ -182,7 +182,7 @@ impl Workload {
         &mut apart[slot as usize]
     }
 
-    /// The position, moved on by one block; says whether this was the file's last.
+    /// Advances the position by one block. Returns the block, and whether it was the file's last.
     #[inline]
     fn onward(&mut self, slot: u32) -> (u32, u64, bool) {
         let (block, size) = (u64::from(self.shape.block), self.shape.file_size);

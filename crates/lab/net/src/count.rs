@@ -1,4 +1,4 @@
-//! What an end counted: by connection, by flowop, and what TCP says.
+//! What an end counted, by connection and by flowop, and TCP statistics of its connections.
 
 use crate::limits::FAULTS_MAX;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct ConnCount {
     pub received: u64,
 }
 
-/// What TCP says of a connection (Linux `tcp_info`), those of one key added up.
+/// TCP statistics of a connection (Linux `tcp_info`), summed over the connections of one key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpAccount {
     /// Connections.

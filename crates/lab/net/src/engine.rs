@@ -170,7 +170,7 @@ pub struct Done {
     pub counts: Vec<ConnCount>,
     /// Why it ended early.
     pub fault: Option<Fault>,
-    /// What TCP says of its connections, if they are closed because of that.
+    /// TCP statistics of its connections, if they are closed because of the fault.
     pub accounts: Accounts,
 }
 
@@ -320,7 +320,8 @@ impl Engine {
         each.flat_map(|drained| drained.counts).collect()
     }
 
-    /// Closes all connections; what TCP says of all since the begin of the run.
+    /// Closes all connections. Returns the TCP statistics of all connections since the start of the
+    /// run.
     pub fn close(&mut self) -> Accounts {
         for thread in self.threads.values() {
             let _gone = thread.send(Command::Close);

@@ -52,7 +52,7 @@ pub const HELLO_MAX: Duration = Duration::from_secs(5);
 pub const HELLO_AGAIN: Duration = Duration::from_millis(100);
 /// Connections that were accepted and have not stated which they are.
 pub const STRANGERS_MAX: usize = 1_024;
-/// Connections in the queue of the kernel, as uperf asks for.
+/// Backlog of a listening socket (listen(2)): the value that uperf uses.
 pub const BACKLOG: i32 = 10_240;
 /// Faults of a transaction that an agent describes; it counts the others.
 pub const FAULTS_MAX: usize = 16;

@@ -215,7 +215,7 @@ impl Allowed {
 }
 
 impl Entry {
-    /// Opens a path that must be of a kind; `otherwise` says what it is if not.
+    /// Opens a path that must be of a kind; `otherwise` describes the mismatch in the error.
     fn of_kind(
         path: &Path,
         otherwise: &'static str,

@@ -35,7 +35,8 @@ pub fn wall_at(mono: u64) -> f64 {
     base::clock::wall_ns_at(mono_ns, mono) as f64 / 1e9
 }
 
-/// Makes this process's clocks wrong if [`TEST_SKEW_FILE`] says so.
+/// Skews this process's clocks by the offset in the file that [`TEST_SKEW_FILE`] names, if it is
+/// set.
 pub fn skew_for_test() {
     let Some(file) = std::env::var_os(TEST_SKEW_FILE) else { return };
     set_skew(file.as_ref());

@@ -248,9 +248,9 @@ impl Codes {
         self.current.iter().chain(retired).chain(admitted).any(proves)
     }
 
-    /// Admits a peer that proves one of the codes at `now_ns` of [`monotonic_ns`]: `proves` says
-    /// which. A peer with a certificate
-    /// that was admitted before is recognised by that, however old the code is.
+    /// Admits a peer that proves one of the codes at `now_ns` of [`monotonic_ns`]; `proves` returns
+    /// whether it proves a given code. A peer with a certificate that was admitted before is
+    /// recognised by it, however old the code is.
     ///
     /// # Errors
     /// [`CodeRefusal`], and the code that follows one that has just expired.

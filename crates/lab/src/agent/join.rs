@@ -1,6 +1,7 @@
-//! How a controller and an agent recognise each other, after the TLS handshake and before any other
-//! message: the side that calls sends a proof of the join code, the side that listens admits it and
-//! sends its own, or says why not. A peer without the code learns nothing but that.
+//! How a controller and an agent authenticate each other, after the TLS handshake and before any
+//! other message: the side that connects sends a proof of the join code; the side that listens
+//! admits it and sends its own proof, or sends the reason for the refusal. A peer without the code
+//! learns only that reason.
 
 use super::binding::{Binding, Fingerprint};
 use super::code::{CodeRefusal, JoinCode, Role};

@@ -34,7 +34,7 @@ pub const OWN_FILES_VERSION: u32 = 6;
 /// The version from which on an agent carries out tests of IOzone.
 pub const IOZONE_VERSION: u32 = 6;
 
-/// What a conductor says.
+/// A message from the conductor to an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToAgent {
@@ -193,7 +193,7 @@ pub struct Start {
     pub ops_max: Option<u64>,
 }
 
-/// What an agent says.
+/// A message from an agent to the conductor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum FromAgent {
@@ -311,11 +311,11 @@ pub struct Window {
     pub wait_ns: u64,
     /// Time its control group was throttled, ns.
     pub throttled_ns: u64,
-    /// What TCP says at the end of the window.
+    /// TCP statistics at the end of the window.
     pub transport: Option<Transport>,
 }
 
-/// What an agent says of a step as a whole.
+/// The report of an agent on a step as a whole.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepEnd {
     /// Number of the step.

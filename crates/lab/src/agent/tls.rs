@@ -49,7 +49,7 @@ impl Identity {
     /// Makes a key and a certificate.
     ///
     /// # Errors
-    /// What the library says.
+    /// The error of the certificate or TLS library.
     pub fn new() -> io::Result<Self> {
         let made = rcgen::generate_simple_self_signed(vec![NAME.to_owned()]);
         let made = made.map_err(|e| io::Error::other(format!("a certificate: {e}")))?;
@@ -229,7 +229,7 @@ impl Channel {
             // A peer may send its first message behind its handshake.
             let read = feed(&mut state, &received, &mut plain);
             if read.is_err() {
-                // The alert that says why.
+                // Sends the alert with the reason.
                 let _gone = send_all(&mut state, &socket);
             }
             read?;

@@ -135,7 +135,7 @@ fn links_that_others_planted_are_not_followed() {
     fs::write(outside.0.join("003.hlog"), "not ours").unwrap();
     fs::remove_dir_all(place.0.join("hist")).unwrap();
     symlink(&outside.0, place.0.join("hist")).unwrap();
-    // A directory in which others write says nothing of what is ours.
+    // The checksums in a directory that other users can write to are not trusted.
     fs::set_permissions(&place.0, fs::Permissions::from_mode(0o777)).unwrap();
     let mut archive = Archive::begin(&place.0).unwrap();
     assert_eq!(fs::read_to_string(outside.0.join("003.hlog")).unwrap(), "not ours");

@@ -1,5 +1,5 @@
-//! Asking and changing a bridge that runs: one line of JSON each way over a local socket that only
-//! its user may use.
+//! Queries and changes to a running bridge: one line of JSON in each direction over a local socket
+//! that only its user may use.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,29 +11,29 @@ use base::limits::{BRIDGE_ASK_MAX, BRIDGE_LINE_MAX};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a bridge is asked.
+/// A request to a bridge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Request {
-    /// How it stands.
+    /// Requests its status.
     Show,
-    /// To make these changes, all or none, as `delay=50ms`.
+    /// Requests these changes, all or none, as `delay=50ms`.
     Set(Vec<String>),
-    /// To end.
+    /// Requests its end.
     Stop,
 }
 
-/// What it says.
+/// The response of a bridge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// How it stands now.
+    /// Its current status.
     Status(Value),
-    /// Why it does not do that.
+    /// The reason why it refuses the request.
     Refused(String),
 }
 
-/// Why a bridge cannot be asked.
+/// Why a bridge cannot be queried.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// No link listens there.

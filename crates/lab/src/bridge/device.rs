@@ -135,7 +135,7 @@ impl NetworkNamespace {
     /// wherever they are used; so do programs that it starts.
     ///
     /// # Errors
-    /// No such namespace, no right to it, or what `work` says.
+    /// No such namespace, no permission to enter it, or the error of `work`.
     pub fn within<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, DeviceError> + Send,
@@ -214,7 +214,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Makes the device of an end, named `name` unless the end says otherwise.
+    /// Makes the device of an end, named `name` unless the end specifies another name.
     ///
     /// # Errors
     /// What the machine does not let us.

@@ -1,5 +1,5 @@
-//! One direction of a bridge as it runs: a thread that reads a device, asks the link what becomes
-//! of each packet, and writes what is due.
+//! One direction of a running bridge: a thread that reads a device, passes each packet to the link,
+//! and writes the packets that are due.
 
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;

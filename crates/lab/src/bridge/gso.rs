@@ -151,7 +151,7 @@ impl Packet {
 }
 
 impl Cut {
-    /// Where a packet is to be cut; `None` when it is one segment, or not what its header says.
+    /// Where a packet is to be cut; `None` when it is one segment, or contradicts its header.
     fn find(bytes: &[u8]) -> Option<Self> {
         let flags = *bytes.first()?;
         let kind = *bytes.get(1)? & !GSO_ECN;

@@ -165,7 +165,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Calls, or says that it is there, when it is time.
+    /// Sends a keepalive when one is due, preceded by a greeting if this side calls and has no
+    /// peer.
     fn send_keepalive(&mut self, now_ns: u64) {
         if self.said_ns != 0 && now_ns - self.said_ns < nanos(BRIDGE_CALL_EVERY) {
             return;

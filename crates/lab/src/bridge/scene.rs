@@ -37,7 +37,7 @@ pub enum SceneError {
         #[source]
         source: io::Error,
     },
-    /// What the bridge itself says.
+    /// The error message of the bridge.
     #[error("the emulated link: {0}")]
     Link(String),
 }
@@ -49,7 +49,7 @@ fn tried(what: &'static str) -> impl FnOnce(io::Error) -> SceneError {
 /// How a link stood in the end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
-    /// All that it says, as `plimsoll bridge run --json` does.
+    /// The complete status, as `plimsoll bridge run --json` prints it.
     pub status: Value,
     /// Why figures that were measured over it are invalid; empty when they are valid.
     pub why: Vec<String>,
@@ -118,10 +118,10 @@ impl Scene {
         }
     }
 
-    /// Changes what the link does, or asks how it stands.
+    /// Sends a request to the bridge, and returns its status.
     ///
     /// # Errors
-    /// It is gone, or does not do that.
+    /// The bridge has ended, or refuses the request.
     pub fn ask(&self, request: &Request) -> Result<Value, AskError> {
         ask(&self.folder.socket(), request)
     }
@@ -151,7 +151,7 @@ impl Scene {
         let _reaped = self.child.wait();
     }
 
-    /// What it says on standard error; it has ended, or is ended for that.
+    /// Its standard error output. The process has ended, or is ended for that.
     fn stderr_text(&mut self) -> String {
         self.stop();
         let mut text = String::new();

@@ -202,7 +202,7 @@ pub fn go_first(priority: c_int) -> io::Result<()> {
 /// Waits until one of `fds` can be read, for `ns` nanoseconds at most; which can.
 ///
 /// # Errors
-/// What poll(2) says, interruption apart.
+/// An error of ppoll(2) other than EINTR.
 pub fn wait<const N: usize>(fds: [RawFd; N], ns: u64) -> io::Result<[bool; N]> {
     let mut polls = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let most = libc::timespec {

@@ -229,7 +229,7 @@ pub struct Options {
     pub slots: u32,
 }
 
-/// What TCP says of a client's connection (Linux `tcp_info`), cumulative since it was opened.
+/// TCP statistics of a client's connection (Linux `tcp_info`), cumulative since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Transport {
     /// Smoothed round trip, µs.
@@ -415,7 +415,7 @@ pub trait Client: Send {
         None
     }
 
-    /// What TCP says, if there is TCP.
+    /// TCP statistics, if the client uses TCP.
     fn transport(&self) -> Option<Transport> {
         None
     }
@@ -424,7 +424,7 @@ pub trait Client: Send {
 /// Blocks of disks, unless a disk has larger ones.
 const DISK_BLOCK: u32 = 512;
 
-/// Why a target cannot do what a job asks for, as far as its protocol alone decides that.
+/// Why a target does not support the load of a job, as far as its protocol alone determines that.
 pub fn unsupported(target: &Target, shape: &Shape) -> Option<String> {
     match target {
         Target::Service(at) => service::client::refusal(at.scheme, shape.kind).map(str::to_owned),

@@ -194,8 +194,8 @@ fn clear_tree(
     folder.remove(above, name, true)
 }
 
-/// Does something with every name in a folder; it says whether the name has gone. Until nothing
-/// goes any more, since one answer may not hold all names.
+/// Applies `each` to every name in a folder; `each` returns whether the name is removed. Repeats
+/// until no name is removed, since one reply may not hold all names.
 fn for_each_name(
     folder: &mut dyn Folder,
     dir: &[u8],

@@ -23,8 +23,8 @@ pub struct Nfs3At {
     pub port: u16,
     /// Whether that is a port of RDMA.
     pub rdma: bool,
-    /// Port of the MOUNT program, which is TCP's; unless `?mountport=` says otherwise the same one,
-    /// or the one of TCP that belongs to one of RDMA.
+    /// TCP port of the MOUNT program. Without `?mountport=` it is `port`, or, if that is a port of
+    /// RDMA, the TCP port that belongs to it.
     pub mount_port: u16,
     /// Path to mount.
     pub path: String,
@@ -34,8 +34,8 @@ pub struct Nfs3At {
 const RDMA: &str = "nfs3+rdma";
 
 impl Nfs3At {
-    /// The port of MOUNT unless the URL says another one. A server with an offset to its ports has
-    /// it for both of NFS.
+    /// The port of MOUNT unless the URL specifies another one. A server with a port offset adds it
+    /// to both ports of NFS.
     fn mount_port_of(port: u16, rdma: bool) -> u16 {
         let [tcp, over_rdma] = both_ports();
         if rdma { port.saturating_sub(over_rdma - tcp) } else { port }

@@ -44,7 +44,7 @@ impl Threads {
     /// Hands everything that was submitted to its threads.
     ///
     /// # Errors
-    /// When a thread has ended; [`Threads::wait`] says why.
+    /// A thread has ended; [`Threads::wait`] returns the reason.
     pub fn push(&mut self) -> Result<(), ClientError> {
         for (slot, op) in std::mem::take(&mut self.pending) {
             if self.slot(slot).send(op).is_err() {

@@ -28,7 +28,7 @@ pub struct Ended {
 }
 
 impl Begun {
-    /// Drops what is cached, if the job asks for it.
+    /// Drops the server's cache, if the job requires it.
     pub fn of(job: &Job, view: &mut dyn ServerView) -> Option<Self> {
         job.cold.then(|| {
             let dropped = view.drop_cache();

@@ -97,7 +97,7 @@ pub enum StepError {
     /// An agent of an earlier version has one position for all threads.
     #[error("client {0} does not support files of each thread; update its agent")]
     NoOwnFiles(u32),
-    /// A client was lost and the job says abort.
+    /// A client was lost, and the job is set to abort.
     #[error("client {0} was lost ({1}) and the job is set to abort")]
     Aborted(u32, String),
     /// It does not end.

@@ -38,7 +38,7 @@ pub(super) enum News {
 pub(super) struct Feed(Receiver<News>);
 
 impl Feed {
-    /// The next piece; `None` when it says no more.
+    /// The next piece; `None` when the process has closed its standard error output.
     pub(super) fn next(&self, wait: Duration) -> Option<News> {
         match self.0.recv_timeout(wait) {
             Ok(news) => Some(news),
@@ -87,7 +87,7 @@ impl Child {
         }
     }
 
-    /// Waits for its end, which has come when it says no more; its exit code.
+    /// Waits for the process to exit after [`Feed::next`] has returned `None`; its exit code.
     pub(super) fn end(mut self) -> Option<i32> {
         wait(&mut self.process, LAB_STOP_MAX)
     }

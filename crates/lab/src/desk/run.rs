@@ -512,7 +512,7 @@ impl Run {
         }
         self.note_limit(result.limit.as_ref());
         self.degraded.clone_from(&result.degraded);
-        // Its process says so if the folder is left.
+        // Its process reports it if the folder is left.
         self.cleaned = !self.degraded.iter().any(|what| what.contains(&self.scratch));
         match &result.failed {
             Some(why) => self.finish(State::Failed, why),

@@ -67,8 +67,8 @@ fn free(all: &[ColumnPlan], wanted: &str) -> String {
     names.find(|name| !taken(name)).unwrap_or_default()
 }
 
-/// A single column of NFSv3 has one over RDMA next to it, which says what is missing if nothing can
-/// be measured.
+/// Adds to a single column of NFSv3 one over RDMA, which shows what is missing if nothing can be
+/// measured.
 pub fn with_rdma(
     mut columns: Vec<ColumnPlan>,
     unavailable: impl FnOnce() -> Option<String>,
@@ -78,7 +78,7 @@ pub fn with_rdma(
     if at.rdma {
         return columns;
     }
-    // Agents elsewhere have their own devices, and say so.
+    // Remote agents have their own devices, and report what is missing.
     let here = matches!(only.options.source, Source::Local { .. });
     let over = at.over_rdma();
     let missing = match &over {

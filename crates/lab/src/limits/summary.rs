@@ -121,7 +121,7 @@ pub struct Summary {
 }
 
 impl Cell {
-    /// One that says why there is no figure; `failed` unless there cannot be one.
+    /// A cell with the reason why there is no figure; `failed` unless a figure is impossible.
     pub fn not_measured(why: &str, failed: bool) -> Self {
         Self { text: format!("{NOT_MEASURED}: {why}"), failed, ..Self::default() }
     }

@@ -49,7 +49,7 @@ pub fn answers(name: &str) -> &'static str {
     job.unwrap_or("How fast is the network between two ends?")
 }
 
-/// What the source says of a job, and where today's Linux differs.
+/// The figures that the source publishes for a job, and where today's Linux differs.
 pub fn published(name: &str) -> Option<String> {
     let (_, mean, [sender, worker, interrupt]) = PUBLISHED.iter().find(|(own, ..)| *own == name)?;
     Some(format!(

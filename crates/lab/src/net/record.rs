@@ -36,7 +36,7 @@ pub struct NetResult {
     pub ends: Vec<EndRecord>,
     /// In their order.
     pub transactions: Vec<TransactionRecord>,
-    /// What TCP says of the connections, by end.
+    /// TCP statistics of the connections, by end.
     pub connections: Vec<ConnectionRecord>,
     /// What limits the value of the figures, in sentences.
     pub degraded: Vec<String>,
@@ -201,7 +201,7 @@ pub struct InterfaceRecord {
     pub ratio: Option<f64>,
 }
 
-/// What TCP says of a connection, at the ends that were there until the end of the run.
+/// TCP statistics of a connection, at the ends that were present until the end of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionRecord {
     /// `near`, or the host of a far end.
@@ -209,7 +209,7 @@ pub struct ConnectionRecord {
     /// Which.
     #[serde(flatten)]
     pub key: Key,
-    /// What TCP says.
+    /// The statistics.
     #[serde(flatten)]
     pub tcp: TcpAccount,
 }

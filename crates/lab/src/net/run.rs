@@ -282,7 +282,7 @@ fn flowop(
     }
 }
 
-/// Closes all connections, and takes what TCP says of them.
+/// Closes all connections, and records their TCP statistics.
 fn close(ends: &mut Ends, result: &mut NetResult) -> Result<(), NetError> {
     for end in 0..ends.len() {
         ends.send_if_there(end, ToNet::Close);

@@ -36,7 +36,7 @@ pub struct Control {
     /// Events of a second, for this agent.
     rate: Option<f64>,
     events: AtomicU64,
-    /// Calls and bytes of each act; empty when nothing asks for them.
+    /// Calls and bytes of each act; empty when they are not counted.
     counts: Vec<(AtomicU64, AtomicU64)>,
     /// Calls of each thread so far.
     calls: Vec<OwnCount>,

@@ -335,7 +335,7 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
-/// What a row without a figure says.
+/// The text of a row without a figure.
 pub fn not_measured(why: &str) -> String {
     format!("{NOT_MEASURED}: {why}")
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// From this share of the link on, the link is the limit.
 const LINK_FULL: f64 = 0.93;
-/// From this share of the time on, what TCP says it waited for is the limit.
+/// From this share of the time on, the reason why TCP waited is the limit.
 const MOST: f64 = 0.5;
 /// Segments sent again, as a part of all, that are loss rather than an accident.
 const LOSS: f64 = 0.000_5;
@@ -37,8 +37,8 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// What happened on a connection between two looks, `ns` apart; `None` when the kernel says too
-    /// little.
+    /// TCP's accounting of a connection between two samples, `ns` apart; `None` when the kernel's
+    /// `tcp_info` lacks one of the fields.
     pub fn between(before: &TcpInfo, after: &TcpInfo, ns: u64) -> Option<Self> {
         let more = |at| Some(after.u64_at(at)?.saturating_sub(before.u64_at(at)?));
         let count = |at| Some(u64::from(after.u32_at(at)?.saturating_sub(before.u32_at(at)?)));

@@ -74,7 +74,7 @@ pub struct Figures {
     pub bytes_s: Middle,
     /// A round trip with nothing else in flight, seconds; an input of the model.
     pub rtt_s: f64,
-    /// What the model says, bytes per second.
+    /// The throughput that the model predicts, bytes per second.
     pub predicted: f64,
     /// By how much the median is off, percent of what was predicted.
     pub off_percent: f64,
@@ -85,7 +85,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Whether it is as the model says.
+    /// Whether it is close to the prediction.
     pub fn is_near(&self) -> bool {
         self.off_percent.abs() <= SWEEP_OFF_PERCENT
     }

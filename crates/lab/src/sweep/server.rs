@@ -69,7 +69,7 @@ impl Server {
         Ok(server)
     }
 
-    /// What it says when it is ready.
+    /// The announcement that the server prints when it is ready.
     fn ready(&mut self) -> Result<Value, SweepError> {
         let out = self.child.stdout.take();
         let (say, hear) = mpsc::sync_channel(1);
@@ -77,7 +77,7 @@ impl Server {
             let (mut out, mut line) = (BufReader::new(out?), String::new());
             let _end = out.read_line(&mut line);
             let _gone = say.send(line);
-            // Should it say more, it must not find its output closed.
+            // The pipe stays open for later output.
             io::copy(&mut out, &mut io::sink()).ok()
         });
         let line = hear.recv_timeout(LAB_SILENCE_MAX).unwrap_or_default();

@@ -41,8 +41,8 @@ impl Transport for Stream {
     }
 }
 
-/// Counts what comes while the point's time lasts, once it is warm. `came` are the bytes so far,
-/// `infos` what TCP says of the ends that send, of each if it is seen.
+/// Counts what arrives while the point's time lasts, once it is warm. `came` returns the bytes so
+/// far, `infos` the TCP statistics of each sending end, if available.
 ///
 /// # Errors
 /// [`SweepError::Nothing`]

@@ -54,7 +54,7 @@ pub fn tried(what: &'static str) -> impl FnOnce(io::Error) -> SweepError {
 
 /// A carrier of data.
 pub trait Transport {
-    /// Carries from one end of the link to the other, for as long as the plan says.
+    /// Carries from one end of the link to the other, for as long as the plan specifies.
     ///
     /// # Errors
     /// What failed; the link then has ended or the machine refuses.

@@ -15,13 +15,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// One of them.
 pub trait BlockTransfer: Send {
-    /// Sends a block and waits until it is acknowledged, or asks for one and waits until it is
-    /// there.
+    /// Sends a block and waits for its acknowledgement, or requests a block and waits for its data.
     ///
     /// # Errors
     /// The connection is gone.
     fn block(&mut self) -> Result<(), SweepError>;
-    /// What TCP says of the end that sends, if it is seen.
+    /// TCP statistics of the sending end, if available.
     fn info(&self) -> Option<TcpInfo>;
     /// Nothing more will be sent.
     fn end(&mut self) {}

@@ -1,4 +1,4 @@
-//! What a comparison says, in sentences: which protocol is the fastest, how much slower each
+//! The findings of a comparison, in sentences: which protocol is the fastest, how much slower each
 //! protected one is than its plain one, what a gigabyte costs.
 //!
 //! Two protocols are distinguished only where the intervals allow it.

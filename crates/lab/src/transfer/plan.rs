@@ -59,7 +59,7 @@ impl Plan {
     /// when `name` is a job of another kind.
     ///
     /// # Errors
-    /// [`JobError`] says what is wrong and with what.
+    /// A [`JobError`] that names the job or the setting, and the reason.
     pub fn load(name: &str, settings: &[String]) -> Result<Option<Self>, JobError> {
         let text = match BUILT_IN.iter().find(|j| j.0 == name) {
             Some((_, text)) => (*text).to_owned(),
@@ -76,7 +76,7 @@ impl Plan {
     /// A comparison from its text.
     ///
     /// # Errors
-    /// [`JobError`] says what is wrong and with what.
+    /// A [`JobError`] that names the job or the setting, and the reason.
     pub fn parse(name: &str, text: &str, settings: &[String]) -> Result<Self, JobError> {
         let form = |e| JobError::form(name, None, &e);
         let plan: Self = settled(name, text, settings)?.try_into().map_err(form)?;

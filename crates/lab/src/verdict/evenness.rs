@@ -61,7 +61,7 @@ pub fn judge(clients: &[ClientShare]) -> Option<Evenness> {
     let all: Vec<(usize, f64)> =
         (0..clients.len()).filter_map(|i| Some((i, to_others(clients, i)?))).collect();
     let slow: Vec<_> = all.iter().filter(|(_, ratio)| *ratio < 1.0).collect();
-    // With two, that one is fast says the same as that the other is slow.
+    // With two clients, one that is fast and the other that is slow are the same finding.
     let fast: Vec<_> = all.iter().filter(|(_, ratio)| *ratio > 1.0 && clients.len() > 2).collect();
     let named = if slow.is_empty() { fast } else { slow };
     Some(Evenness {

@@ -1,8 +1,8 @@
 //! What interventions show: the same load with one thing changed, in the order A B B A, and which
 //! explanation each of them refutes. A pure function of the figures.
 //!
-//! A verdict from counters says what was busy; an intervention says what it costs. The interval of
-//! a ratio comes from the pairs of neighbouring runs, by signed ranks, so that a drift of the
+//! A verdict from counters shows what was busy; an intervention shows what it costs. The interval
+//! of a ratio comes from the pairs of neighbouring runs, by signed ranks, so that a drift of the
 //! machine cancels and no distribution is assumed.
 
 use super::ranks::paired;

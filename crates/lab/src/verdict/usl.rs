@@ -409,7 +409,7 @@ pub struct Scaling {
     pub sentence: String,
 }
 
-/// Fits the steps of a run, (in flight, throughput), and says what comes of it.
+/// Fits the steps of a run, (in flight, throughput), and describes the result.
 pub fn scaling(points: &[(f64, f64)], unit: &str, seed: u64) -> Scaling {
     let fit = match fit(points, seed) {
         Ok(fit) => fit,

@@ -1,6 +1,6 @@
 //! Many agents that call one controller, which is a process of its own: its memory and threads do
-//! not grow with them, and it counts all that they report. The agents are simulated: they speak the
-//! protocol and put load on nothing. `PLIMSOLL_LAB_AGENTS` says how many there are.
+//! not grow with them, and it counts all that they report. The agents are simulated: they implement
+//! the protocol and put load on nothing. `PLIMSOLL_LAB_AGENTS` sets their number.
 
 use lab::agent::clock;
 use lab::agent::code::{CodeFile, JoinCode, Role};

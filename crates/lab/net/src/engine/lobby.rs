@@ -222,7 +222,8 @@ impl Listeners {
         while let Ok((len, from)) = self.udp.recv_from(&mut message) {
             let Some(key) = key_of(&message[..len], &lobby.secret) else { continue };
             if let Some(socket) = self.datagrams.get(&from) {
-                // The reply was lost; if this one is lost as well, the peer asks again.
+                // The reply was lost. If this one is lost as well, the peer sends its request
+                // again.
                 let _lost = socket.send(&message[..len]);
                 continue;
             }

@@ -273,5 +273,5 @@ fn sleep_slice(ns: u64) {
     std::thread::sleep(Duration::from_nanos(ns).min(SLICE));
 }
 
-/// What TCP says of the connections of a thread.
+/// TCP statistics of the connections of a thread.
 pub type Accounts = Vec<(Key, TcpAccount)>;

@@ -64,7 +64,7 @@ pub enum FromNet {
     },
     /// All is closed.
     Closed {
-        /// What TCP says, by connection.
+        /// TCP statistics, by connection.
         accounts: Vec<(Key, TcpAccount)>,
     },
 }

@@ -1,4 +1,4 @@
-//! Secrets are left out, mounts without data too, and this machine has what a reader asks for.
+//! Secrets and mounts without data are omitted; this machine's description has the expected fields.
 
 use super::*;
 

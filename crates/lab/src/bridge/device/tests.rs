@@ -1,4 +1,4 @@
-//! Ends as they are asked for, and what the kernel says of a device.
+//! Parsing of ends, and the drops that the kernel counts for a device.
 
 use super::*;
 

@@ -38,7 +38,7 @@ pub struct IscsiClient {
 }
 
 impl IscsiClient {
-    /// Connects, signs in and asks how large the unit is.
+    /// Connects, logs in and requests the capacity of the unit.
     ///
     /// # Errors
     /// The target cannot be reached or refuses.

@@ -120,7 +120,7 @@ impl Session {
         self.stream.link.descriptor()
     }
 
-    /// What TCP says of the connection.
+    /// TCP statistics of the connection.
     pub fn transport(&self) -> Option<Transport> {
         self.stream.link.transport()
     }
@@ -419,7 +419,7 @@ impl Session {
     }
 }
 
-/// What a PDU says, with its data looked at.
+/// The event that a PDU stands for. Data is checked.
 fn take(
     response: Response<'_>,
     checker: &Checker,

@@ -1,4 +1,4 @@
-//! How NFSv3 says each operation (RFC 1813 §3.3), and what it answers.
+//! How NFSv3 encodes each operation (RFC 1813 §3.3), and how its reply is read.
 
 use super::Handle;
 use crate::client::pipe::judge::{Judge, SentWrite};

@@ -18,7 +18,7 @@ use wire::xdr::Decode;
 
 /// Bytes of one reply to READDIR: what any server grants.
 const LIST_BYTES: u32 = 32 << 10;
-/// Rights that a client asks for when it opens a file: READ, MODIFY, EXTEND.
+/// Rights that a client requests with ACCESS when it opens a file: READ, MODIFY, EXTEND.
 const ACCESS: u32 = 0x1 | 0x4 | 0x8;
 
 /// Files of a share.

@@ -54,7 +54,7 @@ pub fn mount(at: &Nfs3At, bind: Option<IpAddr>) -> Result<Handle, ClientError> {
     }
 }
 
-/// Whether a reply says that the program, or this version of it, is not served there.
+/// Whether a reply reports that the program, or this version of it, is not available.
 fn is_missing(record: &[u8]) -> bool {
     let body = ReplyHeader::decode(&mut Reader::new(record)).map(|header| header.body);
     matches!(

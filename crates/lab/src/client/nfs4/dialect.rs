@@ -1,4 +1,4 @@
-//! How NFSv4.1 says each operation: one compound of SEQUENCE, PUTFH and what is wanted
+//! How NFSv4.1 encodes each operation: one compound of SEQUENCE, PUTFH and the operation
 //! (RFC 8881 §16.2, §18.46). Its bytes are encoded once and patched: transaction number, sequence
 //! and slot, count, offset, length.
 

@@ -37,7 +37,7 @@ pub struct Session {
 }
 
 impl Nfs4Client {
-    /// Makes itself known, makes a session of at most `slots`, and says that it reclaims nothing.
+    /// Sends EXCHANGE_ID, creates a session of at most `slots`, and sends RECLAIM_COMPLETE.
     pub(super) fn begin(&mut self, slots: u32) -> Result<(), ClientError> {
         let sequence = self.exchange_id()?;
         self.create_session(sequence, slots.clamp(1, LAB_SLOTS_MAX))?;
@@ -110,13 +110,13 @@ impl Nfs4Client {
         }
     }
 
-    /// A compound outside the session, repeated while the server asks for it.
+    /// A compound outside the session, repeated while the server returns DELAY or GRACE.
     fn outside(&mut self, ops: &[ArgOp<'_>]) -> Result<Reply, ClientError> {
         retry(|| self.send(ops, LAB_SILENCE_MAX))
     }
 
-    /// A compound in the session when nothing else is in flight, repeated while the server requests
-    /// that. Its other failures are in the reply.
+    /// A compound in the session when nothing else is in flight, repeated while the server returns
+    /// DELAY or GRACE. Its other failures are in the reply.
     pub(super) fn patient(&mut self, ops: &[ArgOp<'_>]) -> Result<Reply, ClientError> {
         retry(|| self.within(ops, LAB_SILENCE_MAX))
     }

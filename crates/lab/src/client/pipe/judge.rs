@@ -49,10 +49,10 @@ impl Judge {
         self.checker.is_right(key, offset, u64::from(len), at as u64, data)
     }
 
-    /// A WRITE of `count` bytes, `stable` as the server says.
+    /// A WRITE of `count` bytes, `stable` as the server reports.
     ///
     /// # Errors
-    /// It wrote less, or less stably than asked for, which no server may (RFC 1813 §3.3.7,
+    /// It wrote less, or less stably than requested, which no server may (RFC 1813 §3.3.7,
     /// RFC 8881 §18.32.3): then `fault`.
     pub fn written(
         &mut self,

@@ -106,7 +106,7 @@ impl Link {
         }
     }
 
-    /// What TCP says of the connection.
+    /// TCP statistics of the connection.
     pub fn transport(&self) -> Option<Transport> {
         let info = TcpInfo::of(&self.socket)?;
         let (u32_at, u64_at) = (|at| info.u32_at(at), |at| info.u64_at(at));

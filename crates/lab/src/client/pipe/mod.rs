@@ -241,7 +241,7 @@ impl<D: Dialect> Pipe<D> {
         }
     }
 
-    /// What TCP says of the connection.
+    /// TCP statistics of the connection.
     pub fn transport(&self) -> Option<Transport> {
         self.link.transport()
     }

@@ -256,7 +256,7 @@ impl<D: Dialect> CallChannel<D> for RdmaConnection<D> {
     }
 }
 
-/// A connection to the first address of a host that accepts one, and what the server says.
+/// A connection to the first address of a host that accepts one, and the server's private data.
 fn connected(
     verbs: &dyn Verbs,
     (host, port): (&str, u16),

@@ -14,7 +14,7 @@ struct PlacedRead<'a> {
     slot: u32,
     op: Op,
     lent: &'a PooledMemory,
-    /// Bytes that the server says it has written.
+    /// Bytes that the server reports as written.
     written: u64,
 }
 

@@ -15,7 +15,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// The environment variable with the password, unless the URL says otherwise.
+/// The environment variable with the password, unless the URL specifies another source.
 pub const PASSWORD_ENV: &str = "PLIMSOLL_LAB_PASSWORD";
 
 /// Where a password is.

@@ -219,7 +219,7 @@ impl Session for FtpSession {
         let gone = self.ask("remove", &Request::Text(verb, path.as_bytes()));
         match gone {
             Err(Failure::Answer { what, code, text }) if code == u32::from(UNAVAILABLE) => {
-                // The same code says "not there" and "not allowed", "not empty".
+                // The same code stands for "not there", "not allowed" and "not empty".
                 let there = match folder {
                     true => self.is_folder(path)?,
                     false => self.size(path)?.is_some(),

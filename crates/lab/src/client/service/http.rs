@@ -1,8 +1,8 @@
 //! HTTP/1.1 (RFC 9110, 9112) and the part of WebDAV (RFC 4918) that folders need: one connection
 //! that is kept, one request at a time.
 //!
-//! As `http:` it asks for sizes by HEAD, as `webdav:` by PROPFIND. Folders are made by MKCOL in
-//! either case; a server without it must have them.
+//! With `http:`, sizes are requested by HEAD; with `webdav:`, by PROPFIND. Folders are made by
+//! MKCOL in either case; on a server without MKCOL they must exist.
 
 mod head;
 

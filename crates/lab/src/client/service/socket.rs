@@ -8,7 +8,7 @@ use rustls::{ClientConnection, StreamOwned};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
 
-/// A connected socket. What TLS reads comes out of a buffer: it asks for small pieces.
+/// A connected socket. TLS reads from a buffer, because it reads in small pieces.
 pub struct Wire {
     socket: TcpStream,
     buffer: Vec<u8>,

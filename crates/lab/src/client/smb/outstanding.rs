@@ -210,7 +210,7 @@ impl Outstanding {
             (_, NtStatus::SUCCESS) => Ok(0),
             (_, status) => Err(Fault::Status(status.0)),
         };
-        // Of several requests the first that fails says why.
+        // Of several requests, the first that fails determines the outcome.
         running.outcome = running.outcome.and(outcome);
         match running.left {
             0 => self.ready.push(Completion { slot, outcome: running.outcome }),

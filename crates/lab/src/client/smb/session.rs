@@ -23,7 +23,7 @@ use wire::smb::utf16;
 const GATHERED: usize = 256 << 10;
 /// Receives that one wait may take before the driver looks at its clock again.
 const RECEIVES_PER_WAIT: u32 = 16;
-/// Credits that each request asks for: as many as servers grant.
+/// CreditRequest of each request: as many credits as servers grant.
 const CREDITS: u16 = 512;
 /// Bytes that one credit pays for (MS-SMB2 §3.1.5.2).
 const CREDIT_BYTES: u32 = 64 << 10;
@@ -51,7 +51,7 @@ const fn requests(op: Op) -> (u8, u16) {
     }
 }
 
-/// What a CREATE asks for.
+/// The parameters of a CREATE request.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenRequest {
     /// Rights.
@@ -148,7 +148,7 @@ impl Session {
         self.stream.link.descriptor()
     }
 
-    /// What TCP says of the connection.
+    /// TCP statistics of the connection.
     pub fn transport(&self) -> Option<Transport> {
         self.stream.link.transport()
     }

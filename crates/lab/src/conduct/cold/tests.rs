@@ -44,8 +44,8 @@ fn counted(resident: u64, device: &str) -> DropReport {
     DropReport { observer, ..DropReport::default() }
 }
 
-/// A step of one second in which a client read 64 MiB evenly, and the device what `read` says of
-/// the first half and of the second.
+/// A step of one second in which a client read 64 MiB evenly, and the device `read[0]` bytes in the
+/// first half and `read[1]` in the second.
 fn judged(report: DropReport, name: &str, read: [u64; 2]) -> ColdStep {
     let mut job = Job::load("disk-read-stream", &[]).unwrap();
     (job.cold, job.files, job.file_size) = (true, 1, 64 * MIB);

@@ -85,7 +85,7 @@ fn addresses_that_are_translated_on_the_way() {
     let found = Translated::of(&counts, &both).unwrap();
     assert_eq!((found.seen_as("10.0.0.2"), found.seen_as("10.0.0.3")), (Some("192.0.2.1"), None));
     assert_eq!(of_clients(&counts, &both).len(), 2);
-    // Which of several is which, no count says.
+    // With several addresses, the counts do not show which client has which.
     let found = Translated::of(&of(&["192.0.2.1", "192.0.2.2"]), &both).unwrap();
     assert_eq!(found.seen_as("10.0.0.2"), None);
 }

@@ -12,8 +12,9 @@ fn rule(rate: f64, arrival: Arrival) -> OpenRule {
     OpenRule { rate, arrival, in_flight: 100_000, queue: 0, seed: 1815 }
 }
 
-/// Runs a loop against a server, which says when an operation that starts at a time ends; it ends
-/// them in order. `woken` says when the generator runs for an arrival that is due.
+/// Runs a loop against a server. `server` returns when an operation ends that starts at a given
+/// time; operations end in order. `woken` returns when the generator runs for an arrival that is
+/// due.
 fn run(
     mut open: OpenLoop,
     mut server: impl FnMut(u64) -> u64,

@@ -285,7 +285,7 @@ impl Conns {
         }
     }
 
-    /// Closes all; what TCP says of all connections so far.
+    /// Closes all connections. Returns the TCP statistics of all connections so far.
     pub fn close_all(&mut self) -> Accounts {
         for (number, queue) in std::mem::take(&mut self.open) {
             for conn in queue {

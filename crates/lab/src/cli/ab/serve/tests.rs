@@ -1,4 +1,4 @@
-//! What a server announces becomes a target, and one that does not start says why.
+//! The announcement of a server becomes a target; a server that does not start reports the reason.
 
 use super::*;
 use serde_json::json;

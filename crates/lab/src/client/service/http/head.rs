@@ -5,7 +5,7 @@
 pub enum Length {
     /// After this number of bytes.
     Bytes(u64),
-    /// It says so itself.
+    /// By the chunked transfer coding (RFC 9112 §7.1).
     Chunked,
     /// With the connection.
     ToEnd,

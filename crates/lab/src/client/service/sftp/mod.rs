@@ -194,7 +194,7 @@ impl SftpSession {
         }
     }
 
-    /// The next reply: its id, and what it says.
+    /// The next reply: its id and its content.
     fn next(&mut self) -> Result<(u32, OwnedReply), Failure> {
         self.packet(|kind, body| {
             let r = &mut Reader::new(body);

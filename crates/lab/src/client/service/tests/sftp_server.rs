@@ -233,7 +233,7 @@ impl Server<'_> {
         Reply::Status(Status { code, message: Str(b"x"), language: Str(b"") }).put(w, id);
     }
 
-    /// The answer to what only asks for names and attributes.
+    /// The reply to a request for names or attributes.
     fn metadata_reply(&self, request: &Request<'_>) -> Option<Reply<'static>> {
         match request {
             Request::Realpath(_) => {
