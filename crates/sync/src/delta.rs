@@ -103,15 +103,15 @@ pub struct Index {
     heads: Vec<u32>,
     next: Vec<u32>,
     shift: u32,
-    /// Of what weak sums there may be one: a bit each, few enough to stay near the processor while
-    /// it asks for every byte.
+    /// A Bloom filter of the weak sums with one hash function, small enough to stay in the
+    /// processor cache while it is queried for every byte.
     known: Vec<u64>,
 }
 
 impl Index {
     /// Of the sums of blocks of `block` bytes.
     pub fn new(block: usize, sums: Vec<Sum>) -> Self {
-        // Mostly empty buckets, so that mostly one look says that there is nothing.
+        // Most buckets are empty, so that one lookup mostly shows that there is no match.
         let bits = (sums.len().max(1) * 8).next_power_of_two().ilog2().clamp(12, 24);
         let mut index = Self {
             block,
@@ -132,7 +132,7 @@ impl Index {
         index
     }
 
-    /// Where it says whether there may be such a weak sum.
+    /// Word and bit of the filter for a weak sum.
     fn known(weak: u32) -> (usize, u64) {
         let at = weak.wrapping_mul(SPREAD) >> (32 - KNOWN_BITS);
         (at as usize >> 6, 1 << (at & 63))

@@ -267,7 +267,7 @@ fn start_writers<T: Tree>(
 
 /// A sentence of what failed, for a note.
 fn why(error: &std::io::Error) -> String {
-    // What the system says, without the number behind it.
+    // The message of the system without the error number at its end.
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }

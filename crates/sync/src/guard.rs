@@ -83,7 +83,7 @@ impl Guard {
     /// # Errors
     /// It is no connected socket, or its other end is not a server's.
     pub fn inherited(fd: RawFd) -> io::Result<Arc<Self>> {
-        // SAFETY: asks about a number, which need not be a descriptor.
+        // SAFETY: only passes a number, which need not be a descriptor.
         if fd < 3 || unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
             return Err(io::ErrorKind::InvalidInput.into());
         }

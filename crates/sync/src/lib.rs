@@ -11,7 +11,7 @@
 //! - [`rules`]: what is carried and what is not.
 //! - [`delta`]: finding in a file what the other side has of it.
 //! - [`index`]: what is kept from one run to the next.
-//! - [`guard`]: what a run asks the server that shares its directory.
+//! - [`guard`] has the queries of a run to the server that shares its directory.
 //! - [`events`]: what a run reports while it is in progress.
 //! - [`stop`]: how its threads learn that it has to end.
 //! - [`link`]: frames over a pair of byte streams.

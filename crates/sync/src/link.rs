@@ -303,7 +303,7 @@ impl RateLimiter {
     /// Writes all bytes, and has them leave.
     ///
     /// # Errors
-    /// What writing says.
+    /// A write error.
     pub fn write(&self, write: &mut (impl Write + ?Sized), bytes: &[u8]) -> std::io::Result<()> {
         for piece in bytes.chunks(self.piece()) {
             self.pass(piece.len() as u64);

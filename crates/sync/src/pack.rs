@@ -53,7 +53,7 @@ impl Unpacker {
     /// The bytes of a piece; `unpacked` is their number if they came compressed, and 0 if not.
     ///
     /// # Errors
-    /// [`SyncError::Broken`]: they are not what it says; [`SyncError::Machine`].
+    /// [`SyncError::Broken`]: they do not decompress to that length; [`SyncError::Machine`].
     pub fn bytes<'a>(&self, came: &'a [u8], unpacked: u32) -> Result<Cow<'a, [u8]>, SyncError> {
         let length = unpacked as usize;
         if length == 0 {

@@ -192,7 +192,7 @@ pub fn start_with(
     let asked = write_now(&mut link.write, &Message::Hello(HELLO))
         .and_then(|()| write_now(&mut link.write, &Message::Start(start)));
     let answer = |mut read: &mut dyn Read| {
-        // Why it does not take what is sent may be in what it says.
+        // The reason for a write error may be in the other side's reply.
         greet(&mut read)?;
         // If the request could not be sent, there is no reply to read.
         asked?;
@@ -209,7 +209,7 @@ pub fn start_with(
     keep(index, done, report)
 }
 
-/// What a side says to what is asked of it; the streams, of which `most` are wanted.
+/// Reads the reply of a side to its start; returns the streams, of which `most` are requested.
 fn answered(
     read: &mut impl Read,
     most: u32,
@@ -235,8 +235,8 @@ fn answered(
     }
 }
 
-/// Answers a side that starts a run, and does the part that it asks for. `reached` is the address
-/// by which it has reached this machine, if that is known.
+/// Answers a side that starts a run, and performs the role that it requests. `reached` is the
+/// address by which it has reached this machine, if that is known.
 ///
 /// # Errors
 /// Why the run was not done to its end, or was refused.
@@ -244,8 +244,7 @@ pub fn answer(link: Link, reached: Option<IpAddr>) -> Result<Counts, Why> {
     answer_with(link, Reachable { address: reached, ports: None }, part)
 }
 
-/// As [`answer`], with the tree that `part` gives for the role, the place and the options that are
-/// asked for.
+/// As [`answer`], with the tree that `part` returns for the requested role, place and options.
 ///
 /// # Errors
 /// As [`answer`]; an error of `part` is sent to the other side.

@@ -49,11 +49,11 @@ struct Shared<T> {
     credit: Arc<Watched<u64>>,
     /// Files that a destination in this process takes over without their bytes coming here.
     lends: Option<Arc<LocalFdTable>>,
-    /// What it says of pieces of them, by the numbers of their questions.
+    /// Whether the destination has taken over the range of a file that was lent last, by id.
     borrowed: Arc<Watched<HashMap<u64, bool>>>,
     /// Names of owners that were sent.
     owners: owners::SentOwners,
-    /// What is asked for and has not ended.
+    /// Requests that have not ended.
     asked: Mutex<OutstandingRequests>,
     /// Sums that are looked at as they come.
     coming: Arc<Watched<Coming>>,
@@ -101,8 +101,8 @@ pub fn run<T: Tree>(
     run_ahead(tree, options, link, report, |_| Ok(beside))
 }
 
-/// As [`run`], where the other side was asked for its part and has not answered: the walk goes to
-/// it meanwhile. `answer` takes what it says, and gives the streams that there are after that.
+/// As [`run`], where the other side was started and has not answered: the walk is sent to it
+/// meanwhile. `answer` reads its reply, and returns the streams that there are after that.
 ///
 /// # Errors
 /// As [`run`]; that of `answer`.
@@ -222,7 +222,7 @@ impl<T: Tree> Shared<T> {
     }
 }
 
-/// What the destination says.
+/// The messages of the destination.
 struct Received<'a, T> {
     shared: &'a Shared<T>,
     jobs: &'a Queue<Job>,

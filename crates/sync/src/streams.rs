@@ -158,7 +158,7 @@ impl Streams {
         }
     }
 
-    /// Adds what TCP says of those that are up.
+    /// Adds the TCP statistics of the streams that are up.
     pub fn weigh(&self, load: &mut Load) {
         for socket in lock(&self.sockets).list.iter().filter_map(Weak::upgrade) {
             let tcp = tcp(&socket);

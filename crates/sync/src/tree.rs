@@ -115,10 +115,11 @@ pub trait Tree: Send + Sync + 'static {
     fn share(&self, _from: (&Self::File, u64), _to: (&Self::File, u64), _length: u64) -> bool {
         false
     }
-    /// Gives an open file what `wanted` says of it.
+    /// Sets the metadata of an open file to `wanted`, owners and extended attributes if `keep` has
+    /// them.
     fn set_open(&self, file: &Self::File, wanted: &Meta, keep: Keep) -> io::Result<()>;
 
-    /// Gives an entry (the directory itself for the empty name) what `wanted` says of it.
+    /// As [`Tree::set_open`], for an entry (the directory itself for the empty name).
     fn set(&self, dir: &Self::Dir, name: &[u8], wanted: &Meta, keep: Keep) -> io::Result<()>;
     /// Lets this process work in a directory, if it lies with its owner to do that. Whether that
     /// has changed its mode, which is then to be set again.

@@ -32,7 +32,7 @@ use wire::xdr::Seq;
 const LONG: Duration = Duration::from_secs(60);
 const CONTENT: &[u8] = b"little";
 
-/// A side that is played: it says much at once, and hears what it waits for.
+/// A simulated side: it sends several messages at once, and reads until an expected one arrives.
 struct Hand(UnixStream);
 
 impl Hand {
@@ -43,14 +43,14 @@ impl Hand {
         (Self(one), of_socket(other).expect("a link"))
     }
 
-    /// Says all that in one flight.
+    /// Sends all messages with one write.
     fn send(&mut self, messages: Vec<Message<'_>>) {
         let mut bytes = Vec::new();
         messages.into_iter().for_each(|message| frame::put(&message, &mut bytes));
         self.0.write_all(&bytes).expect("said");
     }
 
-    /// Hears until a message of this kind has come, which is returned.
+    /// Reads until a message of this kind has arrived, which is returned.
     fn receive<R>(&mut self, mut wanted: impl FnMut(Message<'_>) -> Option<R>) -> R {
         loop {
             let body = read_frame(&mut self.0).expect("a frame in time").expect("one more");

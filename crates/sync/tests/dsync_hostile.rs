@@ -216,8 +216,8 @@ fn a_file_that_is_not_what_was_asked_for_is_refused() {
     }
 }
 
-/// What a destination says in the end that was asked to make a file of this metadata, and was sent
-/// this and that it was this hash.
+/// The notes of a destination that was sent an entry with this metadata, these pieces and this
+/// hash.
 fn sent(
     to: &Path,
     meta: &Meta,
@@ -355,7 +355,7 @@ fn data_left_in_place_matches_its_sums_whatever_becomes_of_the_old_file() {
 #[test]
 fn what_a_source_leaves_out_is_a_hole_and_nothing_of_the_old_file() {
     let old = vec![7; OLD];
-    // The second block is a hole by a piece that says so, and so is what follows the last piece.
+    // The second block is a hole that a piece declares, and so is what follows the last piece.
     let copy = |offset, hole| {
         Message::Copy(Copy { id: FIRST, turn: 0, hole, offset, from: offset, length: 4096 })
     };

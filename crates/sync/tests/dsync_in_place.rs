@@ -27,7 +27,7 @@ fn push(from: &Path, to: &Path, left: usize) -> Result<Counts, Why> {
     let other = std::thread::spawn(move || answer(far, None));
     let ends = (from, to.as_os_str().as_encoded_bytes());
     let done = start(near, Role::SOURCE, ends, &in_place(), &Calling::none(), &notes().0);
-    // It has ended with the link, whatever it says.
+    // The other side has ended with the link, whatever its result.
     let _other = other.join().expect("the other side");
     done
 }

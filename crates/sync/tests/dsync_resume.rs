@@ -59,7 +59,7 @@ fn go(
     let (here, there) = if role == Role::SOURCE { (from, to) } else { (to, from) };
     let ends = (here, there.as_os_str().as_bytes());
     let done = start(near, role, ends, &plain(), &Calling::none(), &notes().0);
-    // It has ended with the link, whatever it says.
+    // The other side has ended with the link, whatever its result.
     let _other = other.join().expect("the other side");
     done
 }

@@ -380,7 +380,7 @@ fn strangers_are_closed_and_more_streams_than_agreed_end_the_run() {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, offer.port as u16));
     let (mut link, done) = destination_at(&scratch.join("to"), answerer);
     asked(&mut link);
-    // One says nothing, one nonsense, one has another token; none of them gets anywhere.
+    // One sends nothing, one invalid data, one another token; none of them is accepted.
     let silent = TcpStream::connect(at).expect("a connection");
     let mut odd = TcpStream::connect(at).expect("a connection");
     odd.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("said");
@@ -389,7 +389,7 @@ fn strangers_are_closed_and_more_streams_than_agreed_end_the_run() {
     assert!(connected(&other).is_err(), "another token");
     let _kept = [connected(&offer).expect("a stream"), connected(&offer).expect("a stream")];
     for mut stranger in [silent, odd] {
-        // What TLS has to say, and then its end, without waiting for more than the timeout.
+        // At most a TLS alert, and then its end, without waiting for more than the timeout.
         let mut said = Vec::new();
         let _reset = stranger.read_to_end(&mut said);
         assert!(said.len() < 100, "{said:?}");

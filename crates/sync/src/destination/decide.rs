@@ -173,7 +173,7 @@ impl<T: Tree> Plan<T> {
         self.update(open, case)
     }
 
-    /// Notes that a file is made or replaced, and asks for it.
+    /// Records that a file is created or replaced, and requests it.
     fn update(&mut self, open: &Open<T>, case: EntryDecision) -> Result<(), Why> {
         self.shared.note_change(&case);
         case.fate.set_new();
@@ -189,7 +189,7 @@ impl<T: Tree> Plan<T> {
         self.ask(open, case, None)
     }
 
-    /// Asks for a file; with the hash of what is here, only if its own is another.
+    /// Requests a file; with the hash of the local one, only if its own differs.
     fn ask(
         &mut self,
         open: &Open<T>,

@@ -18,7 +18,7 @@ use crate::stop::lock;
 use crate::tree::aside::{aside_name, aside_of};
 use crate::tree::{Tree, fill, split};
 
-/// One of the threads that take what the control stream says of files.
+/// One of the threads that process the messages of the control stream about files.
 pub struct Writer<T: Tree> {
     shared: Arc<Shared<T>>,
     piece: Vec<u8>,

@@ -8,7 +8,7 @@ use base::limits::DSYNC_PIECE;
 
 use super::record::{MAGIC, Part, Record, Unfit, VERSION, scan};
 
-/// Whether a file says that it is an index.
+/// Whether a file has the magic number of an index.
 pub fn is_index(path: &Path) -> bool {
     let mut magic = [0; MAGIC.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));

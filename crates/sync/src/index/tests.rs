@@ -208,7 +208,7 @@ fn what_was_changed_in_this_tick_is_not_still() {
     assert!(is_still(6 * s, i128::from(3 * s)));
 }
 
-/// Another side that asks for what it likes fills no disk with it.
+/// A peer that requests arbitrary entries does not fill the disk with them.
 #[test]
 fn only_queries_in_order_have_space() {
     let path = place("room");

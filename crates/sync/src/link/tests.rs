@@ -97,7 +97,7 @@ fn what_is_not_accepted_is_reported_after_the_answer() {
     let (write, answered) = Unanswered::new(Box::new(Once(true)));
     let (out, thread) = Out::start(Box::new(write), &RateLimiter::new(0), &stop).expect("a thread");
     out.send(&Message::ScanEnd(())).expect("sent");
-    // The answer says why nothing is taken, and is what counts.
+    // The answer has the reason for the write error, and takes precedence.
     stop.fail(SyncError::Silent);
     drop(answered);
     drop(out);

@@ -14,7 +14,7 @@ pub fn process_cpu_ns() -> u64 {
     time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
 }
 
-/// What TCP says of a stream's sender, in microseconds; the first three since it was connected.
+/// TCP statistics of a stream's sender, in microseconds; the first three since it was connected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tcp {
     /// It had data in flight.

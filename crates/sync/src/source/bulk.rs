@@ -218,8 +218,8 @@ impl Bulk {
         self.state.change(|state| state.ended = true);
     }
 
-    /// Sends a message with these bytes, which are packed if that pays: then it says how many they
-    /// were.
+    /// Sends a message with these bytes. They are compressed if that saves enough; the message then
+    /// contains their original length.
     ///
     /// # Errors
     /// Why the run ends.

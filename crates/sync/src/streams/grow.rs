@@ -105,8 +105,8 @@ impl Growth {
         if queued {
             self.full = best;
         }
-        // A queue that is gone for a moment says little: bbr empties it every ten seconds to see
-        // how long the way is, and carries little meanwhile.
+        // A queue that is gone for a moment is little evidence: BBR empties it every ten seconds to
+        // measure the round-trip time, and carries little meanwhile.
         if queued || (self.full > 0 && !grown(self.full, best)) {
             return;
         }

@@ -59,7 +59,7 @@ impl Write for Stream {
     }
 }
 
-/// A socket, of which what TLS reads comes out of a buffer: it asks for small pieces.
+/// A socket. TLS reads from a buffer, because it reads in small pieces.
 struct Wire {
     read: BufReader<Timed>,
     write: Arc<TcpStream>,

@@ -1,4 +1,4 @@
-//! What a tree says of an entry.
+//! What a tree returns for an entry.
 
 use wire::dsync::{Meta, Time};
 

@@ -329,7 +329,7 @@ impl HostTree {
     }
 }
 
-/// Whether an error says that something is not possible here, and not that it went wrong.
+/// Whether an error means that an operation is not supported here, and not that it failed.
 fn cannot(error: &io::Error) -> bool {
     let known = [libc::EXDEV, libc::EOPNOTSUPP, libc::ENOSYS, libc::EINVAL, libc::ETXTBSY];
     error.raw_os_error().is_some_and(|code| known.contains(&code))

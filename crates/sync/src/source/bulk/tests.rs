@@ -189,7 +189,7 @@ fn a_stream_that_breaks_has_its_rest_sent_over_control_and_nothing_that_was_earl
             taken.push(id);
             bytes += length;
         }
-        // The other side has seen it end, and says so: in whatever state it is here.
+        // The other side has seen its end, and reports it, in whatever state it is here.
         let up = |state: &mut State| state.lines.get(&0).and_then(|l| (l.held() > 0).then_some(()));
         setup.bulk.state.wait(up).expect("no end of the run");
         setup.bulk.taken(&Taken { stream: 0, bytes, ended: true }).expect("settled");

@@ -153,7 +153,7 @@ fn no_more_than_agreed_and_none_for_nothing() {
         growth.tick(now, moved, false);
     }
     assert_eq!(growth.tick(now, moved, false), 3);
-    // A clock that stands still, or goes back, says nothing.
+    // A clock that stands still, or goes back, is no evidence.
     assert_eq!(growth.tick(now - 5, u64::MAX, false), 3);
 }
 

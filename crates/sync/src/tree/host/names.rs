@@ -1,4 +1,4 @@
-//! What users and groups are called on this machine, as its name service says.
+//! The names of users and groups on this machine, from its name service.
 
 use std::ffi::{CStr, CString};
 use std::io;

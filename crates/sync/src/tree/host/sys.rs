@@ -223,7 +223,7 @@ pub fn punch(fd: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<()> {
 /// Bytes that the caller may still write, by fstatvfs(3).
 pub fn room(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut said = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: the kernel fills the structure, or says that it did not.
+    // SAFETY: the kernel fills the structure, or returns an error.
     let said = unsafe {
         check(libc::fstatvfs(fd.as_raw_fd(), said.as_mut_ptr()))?;
         said.assume_init()
@@ -290,7 +290,7 @@ fn time_step_of_kind(dir: BorrowedFd<'_>) -> u64 {
     const MSDOS_SUPER_MAGIC: i64 = 0x4d44;
     const EXFAT_SUPER_MAGIC: i64 = 0x2011_bab0;
     let mut said = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the kernel fills the structure, or says that it did not.
+    // SAFETY: the kernel fills the structure, or returns an error.
     let filled = check(unsafe { libc::fstatfs(dir.as_raw_fd(), said.as_mut_ptr()) }).is_ok();
     if !filled {
         return 1;
