@@ -231,8 +231,8 @@ fn data_goes_outside_ssh_unless_it_cannot_or_shall_not() {
     }
 }
 
-/// Starts a run with its events as JSON, and kills a process at the one for which `when` says so,
-/// which gets its number and the event.
+/// Starts a run with its events as JSON, and kills a process at the first event for which `when`
+/// returns true; it gets the number of the event and the event.
 fn killed(
     (from, to): (&Path, &Path),
     options: &[&str],

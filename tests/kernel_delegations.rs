@@ -13,7 +13,7 @@ use e2e::{skip, took_at_most};
 
 /// The lease that the server gives here, in seconds.
 const LEASE: u64 = 10;
-/// How long after the lease a client may still wait: it asks again after up to 15 s.
+/// How long after the lease a client may still wait: it sends its request again after up to 15 s.
 const SLACK: u64 = 30;
 /// The versions, and where each is mounted.
 const MOUNTS: [(&str, &str); 2] = [("4.2", "new"), ("4.0", "old")];

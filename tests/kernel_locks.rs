@@ -48,7 +48,7 @@ fn boot(namespace: &Namespace, scratch: &Scratch, number: u8, server: &Server) -
     let mut guest = Guest::boot(namespace, number, scratch.path());
     guest.install("locks");
     guest.run(DAEMONS);
-    // Where MOUNT and NLM are it asks the port mapper.
+    // It requests the ports of MOUNT and NLM from the port mapper.
     guest.mount("three", server.nfs_port(), &server.export(), "vers=3,lock");
     guest.mount("four", server.nfs_port(), &server.export(), "vers=4.2");
     guest.run("mkfifo /tmp/go");
@@ -145,7 +145,7 @@ fn is_granted_by_call(pair: &mut Pair, mount: &str) {
     assert_eq!(pair.two.end(&waiting).0, 0);
 }
 
-/// A guest that loses its power keeps its lock until it has restarted and says so.
+/// A guest that loses its power keeps its lock until it has restarted and sends SM_NOTIFY.
 fn goes_with_a_client_that_restarts(pair: &mut Pair) {
     let _held = hold(&mut pair.one, "fcntl", "write", "/mnt/three/left 0 0");
     pair.one.cut();

@@ -162,7 +162,7 @@ fn linux_builds_a_c_project_over_smb() {
     scene.stop();
 }
 
-/// Lets `uml/random.c` work on a mount for a while; then everything must be as it says.
+/// Runs `uml/random.c` on a mount for a while; then every file must match its model.
 fn random(scene: &mut Scene, name: &str, lasts: Duration) {
     let seed = std::env::var("PLIMSOLL_FSX_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1u64);
     scene.guest.run(&format!("mkdir /mnt/{name}/{name}"));

@@ -25,13 +25,13 @@ use serde_json::json;
 
 /// Memory of a guest.
 const MEMORY: &str = "mem=256M";
-/// Attributes and names are asked for each time, unless a lease says that they are as they were.
+/// Attributes and names are requested for each use, unless a lease covers them.
 const OPTIONS: &str = "vers=3.1.1,actimeo=0";
 /// Seconds of random operations in the gate, over SMB and then over SMB and NFSv4.2.
 const RANDOM: u64 = 30;
 /// How long a connection is cut: more than a client waits before it notices.
 const CUT: Duration = Duration::from_secs(20);
-/// How often, unless the environment says otherwise.
+/// How often, unless the environment specifies another number.
 const CUTS: u64 = 1;
 /// Bytes of a block, and blocks of a file, of the random operations.
 const BLOCK: usize = 512;
@@ -162,7 +162,7 @@ fn reads(guest: &mut Guest) -> u64 {
     guest.run(script).trim().parse().expect("a count")
 }
 
-/// Reads a file until that asks the server for nothing; whether it comes to that.
+/// Reads a file once, then five times; whether the later reads send no READ to the server.
 fn caches(guest: &mut Guest, file: &str) -> bool {
     guest.run(&format!("cat /mnt/smb/{file} >/dev/null"));
     let before = reads(guest);
@@ -171,7 +171,7 @@ fn caches(guest: &mut Guest, file: &str) -> bool {
 }
 
 /// What a guest does with a file `f`; by which name the other finds it then, and what it reads. As
-/// long as it has a lease of the file, Linux 6.1 asks for no name of it again that it knows.
+/// long as it has a lease of the file, Linux 6.1 sends no request for a name of it that it knows.
 const CHANGES: [(&str, &str, &str, &str); 3] = [
     ("a write", "echo second >>$f", "f", "first\nsecond\n"),
     ("a truncation", "truncate -s 3 $f", "f", "fir"),
@@ -310,7 +310,7 @@ fn random_operations_of_two_linux_clients_are_as_a_model_has_them() {
 /// The kinds of locks of a guest.
 const KINDS: [&str; 2] = ["fcntl", "flock"];
 
-/// What another guest is answered that asks for a lock.
+/// Whether another guest that requests a lock is granted it.
 fn tried(guest: &mut Guest, kind: &str) -> bool {
     let task = guest.begin(&format!("locks its-{kind} {kind} write try /mnt/smb/{kind} 0 10"));
     guest.end(&task).0 == 0
@@ -360,7 +360,7 @@ fn locks_of_a_linux_client_outlive_a_cut_and_a_killed_server() {
     pair.mount(&format!("{OPTIONS},hard"));
     let watch = format!("{}watch", pair.head());
     for guest in pair.guests() {
-        // What it says is shown when something comes too late.
+        // Its output is shown when something comes too late.
         let _endless = guest.begin(&watch);
     }
     for _ in 0..env_number("PLIMSOLL_CIFS_CUTS", CUTS) {

@@ -14,7 +14,7 @@ use e2e::{skip, took_at_most};
 /// The lease that the server gives here: a client needs some seconds to connect again after a
 /// restart, and must do so within the grace period, which is as long.
 const LEASE: Duration = Duration::from_secs(8);
-/// How long after the lease a client that asks all the time may still be without the lock.
+/// How long after the lease a client that repeats its request may still be without the lock.
 const SLACK: Duration = Duration::from_secs(15);
 /// The versions, and where each is mounted.
 const MOUNTS: [(&str, &str); 2] = [("4.2", "new"), ("4.0", "old")];
@@ -97,7 +97,8 @@ fn can(guest: &mut Guest, kind: &str, mode: &str, range: &str) -> bool {
     status == 0
 }
 
-/// What guest one holds: kind, mode and range; then what guest two asks for, and gets or not.
+/// What guest one holds: kind, mode and range; then what guest two requests, and whether it is
+/// granted.
 type Case = ((&'static str, &'static str, &'static str), &'static [Question]);
 type Question = (&'static str, &'static str, &'static str, bool);
 
@@ -173,8 +174,8 @@ fn answered(mount: &str, op: &str) -> String {
     )
 }
 
-/// Guest two writes a file that guest one then reads until it no longer asks the server to open
-/// it: it holds a delegation.
+/// Guest two writes a file that guest one then reads until it no longer sends an OPEN for it: it
+/// holds a delegation.
 fn delegate(pair: &mut Pair, mount: &str, file: &str) {
     pair.two.run(&format!("echo one >{file}"));
     let opens = answered(mount, "OPEN");

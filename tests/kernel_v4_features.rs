@@ -102,7 +102,7 @@ impl Stage {
         assert!(self.count(op) > 0, "the client never sent {op}\n{}", self.guest.said());
     }
 
-    /// What a program of the host says of a file.
+    /// The output of a program of the host for a file.
     fn host(&self, program: &str, args: &[&str], file: &str) -> String {
         let mut command = Command::new(program);
         let said = succeed(command.args(args).arg(file).current_dir(&self.dir));

@@ -157,7 +157,7 @@ fn another_version_is_named() {
     });
     let ended = run("null:", &[&agent], &agent.code);
     ended.check(VERSION, &["speaks 77 to 78", "use the same version of the program"]);
-    // A version before TLS, or another service: it says something else.
+    // A version before TLS, or another service: it sends other bytes.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     thread::spawn(move || {

@@ -124,7 +124,7 @@ enum HeldLock {
     Dav(String),
 }
 
-/// Takes what the first column of a row says, on the file `f`.
+/// Takes the lock that the first column of a row names, on the file `f`.
 fn take(clients: &mut Clients, row: &str) -> HeldLock {
     let deny = |clients: &mut Clients, deny| {
         let root = clients.root.clone();
@@ -201,7 +201,7 @@ fn rename4(client: &mut nfs4::Client, root: &[u8], (from, to): (&str, &str)) -> 
     client.at(root, &[ArgOp::Savefh(()), ArgOp::Rename(args)]).map(drop)
 }
 
-/// Does what a column says; whether it was done.
+/// Does what a column names; whether it was done.
 fn act(clients: &mut Clients, column: &str) -> bool {
     let done = |outcome: Outcome<()>| match outcome {
         Ok(()) => true,

@@ -1,5 +1,5 @@
-//! GET LBA STATUS agrees with what the kernel says of the file below: data and holes that were
-//! there before, UNMAP, WRITE SAME and WRITE, of units with blocks of 512 and of 4096 bytes.
+//! GET LBA STATUS agrees with lseek(2) on the file below: data and holes that were there before,
+//! UNMAP, WRITE SAME and WRITE, of units with blocks of 512 and of 4096 bytes.
 
 use std::fs::File;
 use std::io;
@@ -43,7 +43,7 @@ fn seek(file: &File, from: u64, whence: i32) -> Option<u64> {
     None
 }
 
-/// Which blocks have space, wholly or in part, as the kernel says of the file.
+/// Which blocks have space, wholly or in part, by SEEK_DATA and SEEK_HOLE on the file.
 fn mapped_in_file(path: &Path, block: u64) -> Vec<bool> {
     let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut mapped = vec![false; (SIZE / block) as usize];

@@ -1,4 +1,4 @@
-//! A server in a control group with little memory: it serves within it, and says what is smaller.
+//! A server in a control group with little memory serves within it, and reports what is reduced.
 
 use std::process::Command;
 

@@ -44,7 +44,7 @@ fn shows_the_server(what: &str, result: &Value, target: &Target, interface: &str
     for step in steps(result) {
         let observed = &step["observe"][0];
         assert!(observed["cpu"].as_f64() > Some(0.0), "{what}: {observed:#}");
-        // As root it has a helper, which is started when something asks for disks or links.
+        // As root it has a helper, which is started on the first request for disks or links.
         assert!(
             (1..=2).contains(&observed["processes"].as_u64().unwrap_or(0)),
             "{what}: {observed:#}"

@@ -212,8 +212,8 @@ fn the_package_installs_serves_upgrades_and_goes() {
     goes(&on);
 }
 
-/// What the container file takes from the tree is there, and what it says to the program is
-/// understood. Building it needs images from a registry, which a test does not ask for.
+/// What the container file takes from the tree is there, and the program knows the options that it
+/// passes. A build needs images from a registry, which a test does not access.
 #[test]
 fn the_container_file_fits_the_tree() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

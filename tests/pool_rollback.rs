@@ -21,7 +21,7 @@ const SHARE: &str = "work";
 const FILES: usize = 40;
 const BLOCK: usize = 4096;
 
-/// A block that says which file it is of, and in which state.
+/// A block that contains the number of its file, and of its state.
 fn block(file: usize, state: u64) -> Vec<u8> {
     let mut bytes = format!("{file} {state} ").into_bytes();
     bytes.resize(BLOCK, b'.');

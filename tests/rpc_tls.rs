@@ -185,8 +185,8 @@ fn cpu(pid: u32) -> f64 {
     ticks.filter_map(|t| t.parse::<f64>().ok()).sum::<f64>() / hz
 }
 
-/// Prints what docs/protocols/nfs.md says of the cost: `cargo test -p e2e --test nfs rpc_tls:: --
-/// --ignored --nocapture`, best with `--release`.
+/// Prints the figures of the cost in docs/protocols/nfs.md: `cargo test -p e2e --test nfs rpc_tls::
+/// -- --ignored --nocapture`, best with `--release`.
 #[test]
 #[ignore = "measures, and proves nothing"]
 fn cost_of_streams() {

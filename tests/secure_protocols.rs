@@ -90,7 +90,7 @@ impl Scene {
         assert_eq!(code, 200, "{done}");
     }
 
-    /// Types what a message says is to be typed, the lines that begin with `plimsoll`; how many.
+    /// Runs the commands in a message, the lines that begin with `plimsoll`; how many.
     fn obey(message: &str) -> usize {
         let lines = message.lines().filter_map(|line| line.trim().strip_prefix("plimsoll "));
         let done = lines.map(|line| {

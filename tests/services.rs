@@ -285,8 +285,8 @@ fn mount_commands_have_locks_as_long_as_there_is_a_port_mapper() {
 /// Looks that find as many bytes held, after which the server waits for its client.
 const STEADY: u32 = 20;
 
-/// A client that has something written and asks for more than the kernel holds for it, in turn, and
-/// takes no answer.
+/// A client that sends WRITE and READ calls in turn, for more data than the kernel buffers for it,
+/// and reads no reply.
 fn deaf(server: SocketAddr, file: &nfs3::Handle) -> TcpStream {
     const PART: u32 = 1 << 20;
     const LITTLE: [u8; 4096] = [1; 4096];

@@ -34,7 +34,7 @@ fn command(out: &Path, words: &[&str]) -> Command {
 /// server has work of its own with each block, and this machine other work.
 const PROTOCOL: (f64, f64) = (0.5, ABOVE);
 
-/// Runs a sweep; what it says, its points, and its exit code.
+/// Runs a sweep; its result and its exit code.
 fn sweep(out: &Path, words: &[&str]) -> (Value, i32) {
     let before = left_behind();
     let output = process::run(&mut command(out, words), RUN);

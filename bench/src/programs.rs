@@ -56,9 +56,10 @@ impl Program {
         self.root.join(path).display().to_string()
     }
 
-    /// The first line that it says of itself with this argument.
+    /// The first line with a digit of the program's output for this argument; empty if there is
+    /// none.
     pub fn version(&self, argument: &str) -> String {
-        // vsftpd says it on its standard input.
+        // vsftpd prints its version to standard input.
         let said = Command::new("sh")
             .args(["-c", "exec \"$@\" 0>&1", "sh"])
             .args(self.command())
@@ -75,7 +76,7 @@ impl Program {
 /// Runs a program that makes something.
 ///
 /// # Errors
-/// It is missing, or what it says.
+/// The program is missing, or its standard error output if it fails.
 pub fn made(program: &str, arguments: &[&str]) -> io::Result<()> {
     let said = |why: String| io::Error::other(format!("{program}: {why}"));
     let done = Command::new(program).args(arguments).output();

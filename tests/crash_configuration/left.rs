@@ -65,7 +65,7 @@ fn highest(state: &Path) -> Result<usize, String> {
     Ok(numbers.max().unwrap_or(0))
 }
 
-/// What a revision says, read as `plimsoll inspect` does, by the server's own user.
+/// The content of a revision, read as `plimsoll inspect` does, by the server's own user.
 pub fn inspect(state: &Path, number: usize) -> Result<Value, String> {
     let file = state.join(format!("configuration/{number:06}.toml"));
     let mut command = Command::new(binary());

@@ -21,7 +21,7 @@ const FILES: [(&str, bool); 3] = [("copy/f", false), ("copy/big", true), ("copy/
 /// directory is given its time after that, which is flushed too.
 const NEEDED: [&str; 2] = ["setattr", "mkdir-parent"];
 
-/// Types the password for ssh, which asks for it nowhere else.
+/// Writes an SSH_ASKPASS script that prints the password: ssh has no other source for it.
 fn asked(scratch: &Path) -> std::path::PathBuf {
     let path = scratch.join("askpass");
     fs::write(&path, format!("#!/bin/sh\necho {}\n", USER.1)).expect("a script");

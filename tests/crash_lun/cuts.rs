@@ -20,7 +20,7 @@ use super::{UNIT, World};
 
 /// Cuts in the gate.
 const CUTS: u64 = 12;
-/// Cuts for each round that `make test-long crash` asks for: these are shorter than others.
+/// Cuts for each round of `make test-long crash`: these are shorter than others.
 const CUTS_A_ROUND: u64 = 5;
 /// Blocks that are used.
 const BLOCKS: u64 = 512;

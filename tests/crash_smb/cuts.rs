@@ -21,7 +21,7 @@ use super::world::World;
 
 /// Cuts in the gate.
 const CUTS: u64 = 12;
-/// Cuts for each round that `make test-long crash` asks for.
+/// Cuts for each round of `make test-long crash`.
 const CUTS_A_ROUND: u64 = 5;
 /// Files; each has one request in flight at most.
 const FILES: usize = 6;

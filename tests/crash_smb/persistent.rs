@@ -24,7 +24,7 @@ use super::world::World;
 
 /// Cuts in the gate.
 const CUTS: u64 = 8;
-/// Cuts for each round that `make test-long crash` asks for.
+/// Cuts for each round of `make test-long crash`.
 const CUTS_A_ROUND: u64 = 5;
 /// Handles.
 const HANDLES: usize = 6;

@@ -23,7 +23,7 @@ const ADDRESS: &str = "10.99.9.1";
 const NETWORK: &str = "ip link set lo up\nip addr add 10.99.9.1/32 dev lo\n";
 /// Where its daemons have their state.
 const OWN: &str = "/var/lib/glusterd";
-/// How long its daemon may take to begin: it asks for its modules first.
+/// How long its daemon may take to start: it queries its modules first.
 const SOON: Duration = patience(120);
 /// Options that the advice of `doctor cluster` names.
 const CACHES: [&str; 7] = [

@@ -35,7 +35,7 @@ fn step(machines: &mut Machines, line: &str) {
     // Lines of the command line of a server, which is that of the owner.
     let at_server =
         |line: &str| format!("plimsoll cli --state /cluster/.plimsoll/accounts -c '{line}'");
-    // A terminal asks.
+    // A terminal shows a prompt for confirmation.
     let confirmed = format!("{words} --yes");
     match words {
         "mkdir /cluster/accounts" => drop(machines.run(LEFT, line)),

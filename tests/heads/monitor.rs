@@ -98,7 +98,7 @@ fn answer<T: Encode>(
         let mut w = Writer::new(&mut reply);
         rpc::success(&mut w, header.xid);
         results.encode(&mut w);
-        // A caller that does not get it asks again.
+        // A caller that does not receive it sends its call again.
         let _lost = socket.send_to(&reply, from);
     }
 }

@@ -74,7 +74,7 @@ impl Clients {
         cluster.switch.spawn(read).join().unwrap_or_else(|_| panic!("{what}: not read"))
     }
 
-    /// Each has ended, and says so when it is used.
+    /// Each connection has ended, and returns an error when it is used.
     fn have_ended(mut self, cluster: &Cluster, what: &str) {
         let path = format!("/{}/f", ACCOUNTS.name);
         let use_them = move || {

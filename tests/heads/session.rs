@@ -19,7 +19,7 @@ const LOCKER: &str = "lock";
 /// Why there is no connection.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The server is away, or asks to try again.
+    /// The server is unreachable, or requests a retry.
     Away(String),
     /// Something is lost.
     Lost(String),

@@ -46,7 +46,7 @@ impl Laboratory {
         Self { child: command.spawn().expect("the laboratory"), out }
     }
 
-    /// The calls that its clients have made, as it says.
+    /// The number of calls of its clients, from its result.
     fn calls(mut self) -> u64 {
         let text = |name: &str| fs::read_to_string(self.out.path().join(name)).unwrap_or_default();
         let ended = process::wait(&mut self.child, RUN_TIME);

@@ -59,7 +59,7 @@ rm -r /mnt/n/w; umount /mnt/n"#
     )
 }
 
-/// What one connection says of itself.
+/// The kernel's statistics of one connection (the `xprt` line of `mountstats`).
 struct Counts {
     bad_xids: u64,
     read_chunks: u64,

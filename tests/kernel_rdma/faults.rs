@@ -90,7 +90,7 @@ fn rxe_that_is_removed_is_used_again_when_it_is_back() {
     removed_and_added("rxe");
 }
 
-/// A server that lacks something says so, and serves over TCP.
+/// A server that lacks something reports it, and serves over TCP.
 fn check_missing(stage: &mut Stage, before: &str, words: &str) {
     stage.run(&format!(
         "{before}

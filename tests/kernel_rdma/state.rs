@@ -71,7 +71,8 @@ fn is_recalled(stage: &mut Stage, version: &str) {
     });
     assert!(holds, "{version}: no delegation\n{}", stage.guest.said());
     let returned = stage.number("count rdma DELEGRETURN");
-    // So a client answers a server that says it cannot call back; it gives back what it holds, too.
+    // A client sends BIND_CONN_TO_SESSION if the server reports that it cannot call back
+    // (SEQ4_STATUS_CB_PATH_DOWN); it then returns its delegations, too.
     let bound = stage.number("count rdma BIND_CONN_TO_SESSION");
     stage.run(&format!("echo second >>/mnt/v3/held{version}"));
     assert!(stage.number("count rdma DELEGRETURN") > returned, "{version}: it was given back");

@@ -235,7 +235,7 @@ const NOT_DONE: &[(&str, &str, &str)] = &[
     ("/lab", "net", "so does a network profile"),
 ];
 
-/// Actions that a page has and does not offer in the state that things have here, and what it says.
+/// Actions that a page has and does not offer in the state that things have here, and its message.
 const NOT_NOW: &[(&str, &str, &str)] = &[
     ("/lab/runs/", "destroy", "The run has not ended"),
     // It may be over when a browser comes to it.
@@ -254,7 +254,7 @@ pub const AT_REST: &[(&str, &str, &str, &str)] = &[
     ("/configuration/network", "state", "changeable", "each way ends the change that waits"),
 ];
 
-/// Whether this is how a page says that it does not offer an action now.
+/// Whether this is the message of a page that does not offer an action now.
 pub fn is_not_now(path: &str, action: &Value, why: &str) -> bool {
     let says = |(below, name, sentence): &(&str, &str, &str)| {
         path.starts_with(below) && action["name"] == *name && why.contains(sentence)

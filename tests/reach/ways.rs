@@ -59,7 +59,7 @@ impl OnCommandLine {
         Self { state: state.to_owned(), folder: folder.to_owned() }
     }
 
-    /// Runs a script; the values that it says, one to a line.
+    /// Runs a script; the values that it prints, one to a line.
     fn run(&self, script: &str) -> Result<Vec<Value>, String> {
         let file = self.folder.join("script");
         fs::write(&file, script).expect("a script");

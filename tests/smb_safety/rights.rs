@@ -1,4 +1,4 @@
-//! What an open may do, if its client asks for as much as there is.
+//! What an open may do, if its client requests MAXIMUM_ALLOWED.
 
 use e2e::smb::scene::{SHARE, Scene};
 use e2e::smb::{Ask, Offer};

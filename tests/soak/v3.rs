@@ -1,5 +1,5 @@
 //! Clients of NFSv3: they write and read a file that they have locked through NLM, and go, with
-//! their locks or without; one that comes again says first that it has restarted (FREE_ALL).
+//! their locks or without; one that returns first reports its restart (FREE_ALL).
 
 use e2e::nfs3::{self, Failure};
 use e2e::nfs4::Outcome;

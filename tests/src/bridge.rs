@@ -260,7 +260,7 @@ impl Iperf {
                 break;
             }
         }
-        // What it says later is read, so that it never waits for us.
+        // Later output is read, so that the server never blocks on its pipe.
         std::thread::spawn(move || out.iter().for_each(drop));
         Self { child }
     }
@@ -274,7 +274,7 @@ impl Iperf {
     }
 
     /// Runs a client, with a server of its own: one that has done a test is busy for a moment, and
-    /// then refuses the next. What the client says.
+    /// then refuses the next. Returns the client's report.
     ///
     /// # Panics
     /// When it fails.

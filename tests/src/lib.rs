@@ -3,7 +3,7 @@
 //! HTTP, SMB and iSCSI.
 //!
 //! Everything waits for events with a deadline, ends processes by id, and cleans up after itself.
-//! A check that cannot run on this machine says so with [`skip!`].
+//! A check that cannot run on this machine reports it with [`skip!`].
 
 pub mod api;
 pub mod bridge;
@@ -106,7 +106,7 @@ pub fn has(program: &str) -> bool {
 }
 
 /// Whether users can sign in to a share here with the ssh of this machine; if not, the check `name`
-/// says why.
+/// prints the reason.
 pub fn ssh_for_users(name: &str) -> bool {
     let lacks = match (is_root(), has("ssh")) {
         (false, _) => "only root can act for a user",

@@ -23,7 +23,7 @@ ip tuntap add dev tap0 mode tap
 ip addr add 10.0.2.2/24 dev tap0
 ip link set tap0 up
 ";
-/// Ends every setup: says so, and keeps the namespace alive until the input ends.
+/// Ends every setup: prints `ready`, and keeps the namespace alive until the input ends.
 const READY: &str = "
 echo ready
 read -r _ || :";

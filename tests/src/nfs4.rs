@@ -113,7 +113,7 @@ pub struct Client {
 
 impl Client {
     /// Connects and makes a session of 4.2 under this name; calls carry AUTH_SYS with `uid` and
-    /// `gid`. The same `verifier` says that it is the same start of the client.
+    /// `gid`. The same `verifier` means the same incarnation of the client (RFC 8881 §2.4).
     ///
     /// # Errors
     /// No connection, or what the server refuses.

@@ -1,5 +1,5 @@
-//! File systems with limits, for what a server says when it meets one: of little memory, and with
-//! a quota.
+//! File systems with limits, for the errors that a server reports at a limit: one of little memory
+//! and one with a quota.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,7 +37,7 @@ impl Memory {
     /// Makes it read-only.
     ///
     /// # Errors
-    /// What mount says: while a file is open for writing it is busy.
+    /// The error of mount(8): EBUSY while a file is open for writing.
     pub fn make_read_only(&self) -> Result<(), String> {
         tool(Command::new("mount").args(["-o", "remount,ro"]).arg(&self.path)).map(|_| ())
     }

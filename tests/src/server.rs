@@ -110,7 +110,7 @@ impl Server {
             let (mut out, mut line) = (BufReader::new(out?), String::new());
             let _end = out.read_line(&mut line);
             let _gone = say.send(line);
-            // A server that says more must not find its output closed.
+            // The pipe stays open for later output.
             io::copy(&mut out, &mut io::sink()).ok()
         });
         let line = hear.recv_timeout(START).unwrap_or_default();

@@ -27,7 +27,7 @@ pub mod sign_in;
 const FRAME_MAX: usize = 16 << 20;
 /// Bytes that one credit is good for.
 const CREDIT: usize = 64 << 10;
-/// Credits that each request asks for.
+/// CreditRequest of each request.
 const CREDITS: u16 = 64;
 
 /// What a client offers in NEGOTIATE.
@@ -337,7 +337,7 @@ impl Smb {
         }
     }
 
-    /// What it says of itself in VALIDATE_NEGOTIATE (MS-SMB2 §3.2.5.5).
+    /// The server's answer to VALIDATE_NEGOTIATE (MS-SMB2 §3.2.5.5).
     ///
     /// # Errors
     /// The connection has ended.

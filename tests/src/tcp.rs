@@ -20,7 +20,7 @@ pub fn address(n: u8) -> IpAddr {
 /// A connection from an address of this machine.
 ///
 /// # Errors
-/// What the kernel says.
+/// The error of the system call.
 pub fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
     socket.bind(&SocketAddr::new(from, 0).into())?;

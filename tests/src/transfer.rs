@@ -79,7 +79,7 @@ impl Scene {
     /// A connection of HTTP from an address, for anna with a password.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the system call.
     pub fn http(&self, from: IpAddr, password: &str) -> io::Result<Http> {
         Http::connect(from, self.server.at(80), ("anna", password))
     }

@@ -4,9 +4,9 @@
 //! `skipped`; `.ci/conformance` makes them from what each suite prints. The list is
 //! `tests/conformance/SUITE.toml`. A case that does not pass and is not listed is an error, and
 //! so is a listed case that passes, has another outcome, or was not run although its run was.
-//! Where the list has the figures of another server, ours may be at most [`BELOW_MAX`] cases
-//! below it in a run, and not below it in all; nor may more be skipped. A run that is further below
-//! says so with its reason (`below`, `why`), which is an error once it is not. With the results of
+//! Where the list has the figures of another server, ours may be at most [`BELOW_MAX`] cases below
+//! it in a run, and not below it in all; nor may more be skipped. A run that is further below is
+//! listed with its reason (`below`, `why`), which is an error once it is not. With the results of
 //! that server, its figures are those, and no case may be skipped that it runs.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::metadata::{self, list, text};
 
-/// What `deny.toml` says.
+/// The content of `deny.toml`.
 #[derive(Deserialize)]
 pub struct Config {
     graph: Graph,

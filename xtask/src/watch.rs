@@ -1,6 +1,6 @@
 //! Runs a test runner and ends tests that hang. A test hangs if its processes make no progress, or
 //! if they use more processor time than any test needs: never by wall time alone, which on a busy
-//! machine says nothing about a test.
+//! machine is no evidence.
 //!
 //! Progress is processor time and time spent waiting for a processor, of a test's process and of
 //! all below it. A test that waits for something that never happens has little of either, however

@@ -36,7 +36,7 @@ const WITH_ACCOUNT: &str = "mount --bind \"$0/passwd\" /etc/passwd && \
 pub struct Peer {
     /// Name in the tables.
     pub name: &'static str,
-    /// Its version, as it says itself.
+    /// The version that its program reports.
     pub version: String,
     /// Its addresses.
     pub ways: Vec<Endpoint>,

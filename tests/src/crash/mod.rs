@@ -4,7 +4,7 @@
 //!
 //! - [`model`]: what each worker may expect after the crash;
 //! - [`load`]: one worker: a connection, a directory of its own, one operation at a time;
-//! - [`remote`]: what a worker asks of a server, over NFSv3 or (`over4`) NFSv4.2;
+//! - [`remote`] has the requests of a worker, over NFSv3 or (`over4`) NFSv4.2;
 //! - [`verify`]: compares the server after the crash with the model.
 
 pub mod load;

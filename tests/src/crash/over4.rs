@@ -36,7 +36,7 @@ pub struct Over4 {
 }
 
 impl Over4 {
-    /// Connects under this name, and says that it reclaims nothing.
+    /// Connects under this name, and sends RECLAIM_COMPLETE.
     ///
     /// # Errors
     /// No connection, or what the server refuses.
@@ -109,7 +109,7 @@ fn getattr() -> ArgOp<'static> {
     ArgOp::Getattr(GetattrArgs4 { attr_request: Bitmap4::of(&SEEN) })
 }
 
-/// What the last GETATTR of a compound says.
+/// The attributes in the last GETATTR result of a compound.
 fn seen(reply: &Reply) -> Outcome<Option<FileAttributes>> {
     let mut last = None;
     for result in reply.results()? {

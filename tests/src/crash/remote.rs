@@ -1,4 +1,4 @@
-//! What a worker asks of a server, whichever version of NFS it speaks.
+//! The requests of a worker to a server, over either version of NFS.
 
 use std::net::SocketAddr;
 

@@ -36,7 +36,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Opens a file for reading alone, and says which delegation came with it.
+    /// Opens a file for reading alone, and returns the delegation that came with it.
     ///
     /// # Errors
     /// As every call.

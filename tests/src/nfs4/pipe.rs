@@ -181,8 +181,8 @@ impl Pipe {
     /// At most [`DEPTH`] compounds at once, in the session from 4.1 on.
     ///
     /// # Errors
-    /// The connection is broken, or an answer cannot be read. What an operation says is in its
-    /// compound's reply.
+    /// The connection is broken, or an answer cannot be read. The status of an operation is in the
+    /// reply of its compound.
     pub fn batch(&mut self, compounds: &[Vec<ArgOp<'_>>]) -> Outcome<Vec<Reply>> {
         let records = self.records(compounds)?;
         let answers = exchange(&mut self.rpc, &records).map_err(broken)?;
