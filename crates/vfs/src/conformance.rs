@@ -1,8 +1,8 @@
 //! What every back end must do, as functions that a back end's tests call on an empty tree. They
 //! panic, as tests do, when something is not as it must be.
 //!
-//! A [`Bench`] says what the back end is and what can be expected of it: without privilege
-//! everything belongs to the serving user, so the checks on rights have nothing to check.
+//! A [`Bench`] describes the back end and what can be expected of it: without privilege everything
+//! belongs to the serving user, so the checks on rights have nothing to check.
 
 use std::sync::Arc;
 

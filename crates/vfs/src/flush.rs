@@ -25,7 +25,7 @@ use crate::status::Status;
 /// What a caller wants done when its flush is over. Must be short: it runs on a flusher thread.
 pub type Completion = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// Every place that asks for a flush.
+/// Every place that requests a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FlushSite {

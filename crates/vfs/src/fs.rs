@@ -697,8 +697,8 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Status::NotSupported.into())
     }
 
-    /// The access control list of a file or the default one of a directory. `None` if it has
-    /// none: then the mode says everything.
+    /// The access control list of a file or the default one of a directory. `None` if it has none:
+    /// then the mode alone decides.
     fn get_acl(&self, _cx: Context<'_>, _file: &Handle, _which: AclKind) -> Result<Option<Acl>> {
         Err(Status::NotSupported)
     }

@@ -299,7 +299,7 @@ fn write_whole(path: &Path, magic: [u8; 8], records: &Records) -> io::Result<(Fi
 /// length.
 ///
 /// # Errors
-/// What the kernel says; then the file is as it was.
+/// The error of the system call; then the file is unchanged.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<(File, u64)> {
     let aside = path.with_extension("new");
     let mut file =

@@ -133,7 +133,7 @@ impl ClientRecords for NoRecords {
 /// First bytes of the file, with the version.
 const MAGIC: &[u8; 8] = b"PLMclnt1";
 
-/// What a record says.
+/// The type of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verb {
     Recorded = 1,

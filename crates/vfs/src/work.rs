@@ -1,7 +1,7 @@
 //! What one request may still cost: a count that falls with each entry of a directory and each step
-//! of a path that is looked at, over all operations of the request. Its length in bytes says
-//! nothing about that: a path of 40 bytes can lead by links through large directories hundreds of
-//! times. An operation that runs on the pool ends soon after [`Work::end`].
+//! of a path that is looked at, over all operations of the request. The length of a request in
+//! bytes does not bound it: a path of 40 bytes can lead by links through large directories hundreds
+//! of times. An operation that runs on the pool ends soon after [`Work::end`].
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 

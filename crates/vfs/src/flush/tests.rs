@@ -86,7 +86,7 @@ fn one_flush_releases_all_that_came_before_it() {
     let (target, go) = bench.target(7, Ok(()));
     bench.submit(0, &[&target]);
     assert_eq!(bench.started(), 7);
-    // These come while the first flush runs, so it says nothing about them.
+    // These come while the first flush runs, so it does not cover them.
     (1..=100).for_each(|id| bench.submit(id, &[&target]));
     go.send(Ok(())).expect("listening");
     assert_eq!(bench.done(), (0, Ok(())));
@@ -282,7 +282,7 @@ fn every_site_is_left_out_by_a_crash_test() {
         !tests.iter().any(|test| test.contains(&quoted))
     };
     let untried: Vec<_> = FlushSite::ALL.into_iter().filter(untried).collect();
-    // No program asks for it but through the unit, where its test is.
+    // Programs request it only through the unit, where its test is.
     let within = include_str!("../../../serve/iscsi/src/unit/tests.rs");
     assert!(within.contains("disable_for_test(FlushSite::LunResize)"));
     assert_eq!(untried, [FlushSite::LunResize]);

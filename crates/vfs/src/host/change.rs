@@ -382,7 +382,7 @@ impl HostFs {
         self.flush_table(flush);
     }
 
-    /// The table first: what it says of files that are not there yet does no harm.
+    /// The table first: entries of files that do not exist yet are harmless.
     pub(super) fn flush_whole(&self) -> Flush {
         let table = Arc::new(TableFlush(Arc::clone(&self.table)));
         Flush { targets: vec![table, Arc::new(AllFlush(Arc::clone(&self.shared)))] }

@@ -2,8 +2,8 @@
 //! `docs/formats/handles.md` explains why this finds what it must.
 //!
 //! With kernel handles the file itself is opened at once, and what remains is to show that it is
-//! still inside the share. Without, it is looked for where it was met, where the table says, and
-//! then, bounded, in the whole tree.
+//! still inside the share. Without them the file is searched for where it was last found, at the
+//! locations in the table, and then, bounded, in the whole tree.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::CString;

@@ -79,7 +79,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// A descriptor opened for `cred` when the file was as `attr` says.
+    /// A descriptor opened for `cred` when the file had the attributes `attr`.
     pub fn new(fd: Arc<OwnedFd>, mode: Mode, cred: &Cred, attr: &Attr) -> Arc<Self> {
         Arc::new(Self {
             fd,

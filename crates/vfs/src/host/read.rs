@@ -379,7 +379,7 @@ impl HostFs {
             let CachedRead { node, open, attr, made } = seen;
             let same =
                 node.handle == *file && open.cred == *self.effective_cred(cx) && !cx.may_block;
-            // Where the file ended then says nothing about where it ends now.
+            // The end of the file at that time does not determine its end now.
             let within = offset.checked_add(buf.len() as u64)? < attr.size;
             if !same || !within || node.changes.made() != *made {
                 return None;
@@ -421,8 +421,9 @@ impl HostFs {
         Some(Extent { data, count, eof, attr })
     }
 
-    /// On a connection's thread it waits for nothing; on the pool it brings into memory what is
-    /// asked for, and asks the disk for as much again, which then comes while this is sent.
+    /// On a connection's thread it waits for nothing; on the pool it brings the requested range
+    /// into memory and starts read-ahead of as much again, which then arrives while this range is
+    /// sent.
     pub(super) fn file_stretch(
         &self,
         cx: Context<'_>,

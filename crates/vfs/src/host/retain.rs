@@ -76,7 +76,7 @@ impl HostFs {
             if let Some(guard) = self.nodes.retain(&node)? {
                 return Ok(Retained::by(guard));
             }
-            // It was let go of in this moment; its handle says whether it is there.
+            // Released just now: the next lookup of its handle shows whether it still exists.
         }
         Err(Status::Busy)
     }

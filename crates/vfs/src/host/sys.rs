@@ -455,7 +455,7 @@ pub fn may(fd: BorrowedFd<'_>, rwx: u32) -> io::Result<()> {
 pub fn has_acl(fd: BorrowedFd<'_>) -> io::Result<bool> {
     let path = ProcPath::new(fd);
     let name = c"system.posix_acl_access";
-    // SAFETY: both strings end with NUL; a size of 0 asks only for the length.
+    // SAFETY: both strings end with NUL; with a size of 0 the kernel only returns the length.
     let n =
         unsafe { libc::getxattr(path.as_cstr().as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) };
     match check_size(n) {
@@ -555,7 +555,7 @@ pub fn leave_atime(fd: BorrowedFd<'_>) -> io::Result<()> {
 
 /// The process's supplementary groups.
 pub fn groups() -> Vec<u32> {
-    // SAFETY: a size of 0 asks only for the count.
+    // SAFETY: with a size of 0 the kernel only returns the count.
     let count = unsafe { libc::getgroups(0, std::ptr::null_mut()) };
     let mut out = vec![0; count.max(0) as usize];
     // SAFETY: pointer and length describe `out`.

@@ -2,8 +2,8 @@
 //! across directories, and, where there are no kernel handles, where each known directory is.
 //!
 //! It is held in memory, bounded, and written in groups: new directories within a second, moved
-//! files before the reply of the operation that moved them. `docs/formats/handles.md` says what
-//! the two tables of the file hold. An entry too many does no harm: it is a place to look.
+//! files before the reply of the operation that moved them. `docs/formats/handles.md` documents
+//! what the two tables of the file hold. An entry too many does no harm: it is a place to look.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};

@@ -107,7 +107,7 @@ impl LockTable {
         self.find(&|owner, _| client.is_none_or(|c| c == owner.client), max)
     }
 
-    /// What `wanted` says yes to, as [`Self::list`].
+    /// The rows that `wanted` accepts, as [`Self::list`].
     pub fn find(&self, wanted: &dyn Fn(&Owner, &What) -> bool, max: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         for shard in &self.shards {

@@ -2,8 +2,8 @@
 //! them, under no name and by no handle. They are known by device and inode, so that a second hard
 //! link and a share that overlaps another are no way to them either.
 //!
-//! Every operation on a held file asks, so the usual answer costs one load: a bit for each residue
-//! of the inode number says that there can be none.
+//! Every operation on a file checks this, so the usual case costs one load: a bit for each residue
+//! of the inode number shows that no such file can exist.
 //!
 //! The directories and symbolic links by which such a file is found keep their names as long: after
 //! a restart it would be found nowhere, or another file in its place.

@@ -23,7 +23,7 @@ const fn bit(protocol: Protocol) -> u32 {
     1 << protocol as u8
 }
 
-/// What a client asks for during the grace period.
+/// A client's request during the grace period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GraceRequest {
     /// An open of an existing file.

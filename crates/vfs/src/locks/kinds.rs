@@ -24,8 +24,8 @@ pub struct FileKey {
 }
 
 impl FileKey {
-    /// Whether both are one inode. For files that both exist now this says whether they are the
-    /// same, also where only one of the keys has a generation.
+    /// Whether both are one inode. For two files that exist now this is whether they are the same,
+    /// also where only one of the keys has a generation.
     pub fn is_same_inode(&self, other: &Self) -> bool {
         (self.fsid, self.fileid) == (other.fsid, other.fileid)
     }
@@ -105,8 +105,8 @@ pub const SHARE_READ: u8 = 1;
 /// See [`SHARE_READ`].
 pub const SHARE_WRITE: u8 = 2;
 
-/// In a deny mode only: others may neither remove the file's names nor give them to other files, as
-/// `FILE_SHARE_DELETE` that is missing (MS-SMB2 §2.2.13) or a WebDAV lock (RFC 4918 §7) says.
+/// In a deny mode only: others may neither remove the file's names nor give them to other files. A
+/// missing `FILE_SHARE_DELETE` (MS-SMB2 §2.2.13) and a WebDAV lock (RFC 4918 §7) deny this.
 pub const SHARE_DELETE: u8 = 4;
 
 /// What an open is for, and what it denies to others: sets of [`SHARE_READ`] and [`SHARE_WRITE`],
@@ -186,12 +186,12 @@ impl Range {
         Self { start, end: u64::MAX }
     }
 
-    /// As NFSv4 says it: a length of all ones is to the end.
+    /// The NFSv4 encoding: a length of all ones extends to the end.
     pub const fn nfs4(start: u64, len: u64) -> Option<Self> {
         if len == u64::MAX { Some(Self::to_end(start)) } else { Self::new(start, len) }
     }
 
-    /// As NLM says it: a length of 0 is to the end.
+    /// The NLM encoding: a length of 0 extends to the end.
     pub const fn nlm(start: u64, len: u64) -> Option<Self> {
         if len == 0 { Some(Self::to_end(start)) } else { Self::new(start, len) }
     }
@@ -239,7 +239,7 @@ pub struct HeldRange {
     pub kind: Kind,
 }
 
-/// Why the table says no.
+/// Why the table refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// Another owner's lock is in the way (NFS4ERR_DENIED, NLM4_DENIED).

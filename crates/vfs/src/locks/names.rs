@@ -1,5 +1,6 @@
 //! Opens that keep the names of their files: while another client has one, a file is neither
-//! removed nor renamed, and no other file takes its name. Which do, [`Share::keeps_names`] says.
+//! removed nor renamed, and no other file takes its name. [`Share::keeps_names`] decides which
+//! opens do.
 //!
 //! Whether there is any such open at all is one atomic number. A thread sets the client for which
 //! it acts with [`ByClient`] or, where a client acts with only some of its opens, with

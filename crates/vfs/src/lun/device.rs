@@ -6,7 +6,7 @@ use std::io::{self, Seek, SeekFrom};
 /// Bytes of a block device.
 ///
 /// # Errors
-/// What the kernel says.
+/// The error of the system call.
 pub fn size(device: &File) -> io::Result<u64> {
     // The end of a device is where its last byte ends; no ioctl is needed.
     let mut device = device;

@@ -56,7 +56,7 @@ impl FileMedium {
     /// for the name.
     ///
     /// # Errors
-    /// What the kernel says; then there is no file.
+    /// The error of the system call; then there is no file.
     pub fn create(path: &Path, size: u64, space: Space) -> io::Result<Self> {
         let file =
             OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
@@ -67,7 +67,7 @@ impl FileMedium {
         match made.and_then(|()| file.sync_all()).and_then(|()| Self::of(file, false)) {
             Ok(medium) => Ok(medium),
             Err(error) => {
-                // The first error says why.
+                // The first error is the cause.
                 let _ = std::fs::remove_file(path);
                 Err(error)
             }
@@ -78,7 +78,7 @@ impl FileMedium {
     /// the kernel.
     ///
     /// # Errors
-    /// What the kernel says; `InvalidInput` for what is neither.
+    /// The error of the system call; `InvalidInput` for any other type of file.
     pub fn open(path: &Path, read_only: bool) -> io::Result<Self> {
         let kind = std::fs::metadata(path)?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
@@ -111,7 +111,7 @@ impl FileMedium {
     /// Reserves space up to this many bytes, for a unit that is about to grow.
     ///
     /// # Errors
-    /// What the kernel says, above all that there is not enough.
+    /// The error of the system call, usually `ENOSPC`.
     pub fn reserve(&self, size: u64) -> io::Result<()> {
         let now = self.size.load(Ordering::Acquire);
         match size.checked_sub(now).filter(|more| *more > 0 && !self.is_device) {
@@ -123,7 +123,7 @@ impl FileMedium {
     /// Device and inode of the file: what no file protocol may reach while it is exported.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the system call.
     pub fn identity(&self) -> io::Result<(u64, u64)> {
         let meta = self.file.metadata()?;
         Ok((meta.dev(), meta.ino()))
@@ -142,7 +142,7 @@ impl FileMedium {
             copy.sync_all()
         });
         done.map_err(|error| {
-            // The first error says why.
+            // The first error is the cause.
             let _ = std::fs::remove_file(path);
             match error.raw_os_error() {
                 Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EXDEV | libc::EINVAL) => {
@@ -171,7 +171,7 @@ impl FileMedium {
     /// and it has still to be reported to initiators.
     fn sync_whole(&self) -> io::Result<()> {
         let mut outcome = Ok(());
-        // The outcome says more.
+        // `outcome` has the full error.
         let _ = self.ledger.flush(|| {
             outcome = sys::sync(self.file.as_fd(), false);
             if outcome.is_ok() { Ok(()) } else { Err(Status::Io) }
@@ -390,7 +390,7 @@ impl Medium for FileMedium {
 /// Flushes the folder that names a file.
 ///
 /// # Errors
-/// What the kernel says.
+/// The error of the system call.
 pub fn sync_name(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     let folder = CString::new(folder.unwrap_or(Path::new(".")).as_os_str().as_bytes())?;

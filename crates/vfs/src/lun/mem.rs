@@ -20,7 +20,7 @@ pub struct Faults {
     pub read: AtomicBool,
     /// What would need space fails with this status.
     pub full: AtomicBool,
-    /// Nothing is done at once: everything asks to be called where it may block.
+    /// Nothing is done at once: every call that may not block returns `WouldBlock`.
     pub slow: AtomicBool,
 }
 

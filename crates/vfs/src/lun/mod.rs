@@ -108,7 +108,7 @@ pub trait Medium: Send + Sync {
     /// What is from `offset` on. It may block.
     ///
     /// # Errors
-    /// What the device says.
+    /// The error of the device.
     fn extent(&self, offset: u64) -> Result<Extent>;
 
     /// Sets its size in bytes, as far as that is possible. New bytes read as zeros.
@@ -127,7 +127,7 @@ pub trait Medium: Send + Sync {
     /// in the ledger. It blocks.
     ///
     /// # Errors
-    /// What the device says.
+    /// The error of the device.
     fn sync(&self) -> Result<()>;
 }
 

@@ -1,5 +1,5 @@
-//! Declarations of all nodes of shares: projects, and the shares in them, which take over
-//! what their project says unless they say something else.
+//! Declarations of all nodes of shares: projects, and the shares in them, which inherit the
+//! settings of their project unless they override them.
 
 pub mod storage;
 

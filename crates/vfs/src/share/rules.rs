@@ -255,7 +255,7 @@ pub enum RuleError {
     Host {
         /// As written.
         host: String,
-        /// What the resolver says.
+        /// The error of the resolver.
         why: String,
     },
     /// A group that does not exist.
@@ -309,7 +309,7 @@ impl Rules {
         named.map(|rule| rule.text.0.as_str())
     }
 
-    /// The strongest transport that any of them asks for.
+    /// The strongest transport that any of the rules requires.
     pub fn transport(&self) -> Transport {
         self.rules.iter().map(|rule| rule.grant.transport).max().unwrap_or_default()
     }

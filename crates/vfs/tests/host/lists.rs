@@ -1,5 +1,5 @@
 //! POSIX access control lists: decided by the kernel, inline as on the pool. Needs root and
-//! setfacl; says so otherwise.
+//! setfacl; skipped with a message otherwise.
 
 use std::path::Path;
 use std::process::Command;

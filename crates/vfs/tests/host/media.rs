@@ -1,5 +1,5 @@
-//! Other file systems, on loop devices, and a mount inside the share. Needs root and the tools
-//! that make them; says so otherwise.
+//! Other file systems, on loop devices, and a mount inside the share. Needs root and the tools that
+//! make them; skipped with a message otherwise.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

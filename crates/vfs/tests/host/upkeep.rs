@@ -240,7 +240,7 @@ fn a_rename_is_durable_where_it_goes_before_it_is_gone_where_it_was() {
 
 #[test]
 fn what_has_no_descriptor_is_flushed_with_everything() {
-    // SAFETY: it only asks.
+    // SAFETY: it only reads the effective user ID.
     if unsafe { libc::geteuid() } != 0 {
         println!("SKIP special: only root may give files away");
         return;

@@ -53,7 +53,7 @@ impl Bench {
 #[test]
 fn a_later_success_is_not_taken_for_an_earlier_writers() {
     let bench = Bench::new();
-    // Both have written before the flush that fails; the second asks only afterwards.
+    // Both have written before the flush that fails; the second requests its flush only afterwards.
     let (first, second) = (bench.write(&bench.bad), bench.write(&bench.good));
     assert_eq!(Bench::run(&first), Err(Status::Io));
     assert_eq!(Bench::run(&second), Err(Status::Io), "its data was lost with the first's");

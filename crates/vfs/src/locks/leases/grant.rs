@@ -12,7 +12,7 @@ use super::super::{Caching, FileKey, Kind, LockTable, Owner, Range, Recall, Refu
 use super::LeaseView;
 use crate::attr::Attr;
 
-/// What a client of SMB asks for with an open.
+/// An SMB client's request for caching, sent with an open.
 pub struct LeaseRequest<'a> {
     /// The number by which changes of the file are announced.
     pub slot: u64,
