@@ -1,4 +1,4 @@
-//! NFSv4 compounds, callbacks and their results; the first word says which.
+//! NFSv4 compounds, callbacks and their results; the first word selects which.
 
 #![no_main]
 

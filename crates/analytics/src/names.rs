@@ -148,7 +148,7 @@ impl Names {
         if let Some(name) = self.known().of.get(&(protocol, dimension, number)) {
             return name.clone();
         }
-        // Without the lock: it asks other rooms.
+        // Without the lock: the look-up calls other crates.
         let (key, label) = self.look_up(protocol, dimension, number);
         let label = label.unwrap_or_else(|| key.clone());
         let mut known = self.known();

@@ -2,8 +2,8 @@
 //!
 //! `load CLIENT USER SHARE OP FILE COUNT BYTES LATENCY [at SECOND] [status N] [offset N] [replay]`
 //! puts COUNT equal records into second SECOND (0 if omitted) of the test; OP is one of NFSv3, or
-//! `nfs4:OP`; FILE is a number, `-` is none. `ask ID [FROM..TO] [step N] [top N]` asks, and the
-//! lines up to the next empty line are the answer: `total V…`, then each row as `KEY V…`,
+//! `nfs4:OP`; FILE is a number, `-` is none. `ask ID [FROM..TO] [step N] [top N]` is a query, and
+//! the lines up to the next empty line are the answer: `total V…`, then each row as `KEY V…`,
 //! `other V…`, and what is not usual: `source recorder`, `inexact`, `note`. `_` is "no data".
 //! `fail ID` expects the error on the next line.
 

@@ -404,7 +404,7 @@ pub struct ReleaseArgs {
     pub server: ServerArgs,
 }
 
-/// Which server a command asks.
+/// The server of a command.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Server (default: the one on this machine)")]
 pub struct ServerArgs {

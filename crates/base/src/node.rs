@@ -1,7 +1,7 @@
 //! How a room declares what can be configured and seen of it: the nodes of the one tree.
 //!
 //! Plain static data. The API's schema, the command line's completion and help, the browser's forms
-//! and the reference come from it; `docs/decisions/one-tree.md` says why. A room has its
+//! and the reference come from it; `docs/decisions/one-tree.md` explains why. A room has its
 //! declarations in a file `node.rs`; `appliance` joins them under one root.
 
 mod builders;

@@ -49,9 +49,9 @@ pub mod ports {
     pub const NFS: Port = Port { name: "nfs", number: 2049 };
     /// NFS over RDMA (RFC 8267 §6.1).
     pub const NFS_RDMA: Port = Port { name: "nfs-rdma", number: 20049 };
-    /// The port mapper, where NFSv3 clients ask for NLM (RFC 1833 §3).
+    /// The port mapper, where NFSv3 clients look up NLM (RFC 1833 §3).
     pub const PORTMAP: Port = Port { name: "portmap", number: 111 };
-    /// FTP, and FTPS where a client asks for it (RFC 959, RFC 4217).
+    /// FTP, and FTPS where a client requests it (RFC 959, RFC 4217).
     pub const FTP: Port = Port { name: "ftp", number: 21 };
     /// FTPS that begins with TLS.
     pub const FTPS: Port = Port { name: "ftps", number: 990 };
@@ -416,7 +416,7 @@ struct SchemeRow {
 }
 
 table! {
-    /// How a client of a service that transfers files asks for them: the scheme of a URL.
+    /// The scheme of the URLs of a service that transfers files.
     pub enum Scheme: SchemeRow {
         /// FTP (RFC 959) without protection.
         Ftp = 0 => SchemeRow {

@@ -23,7 +23,7 @@ pub mod ended;
 
 /// The part of a core that looks may cost.
 const COST_PART: f64 = 0.01;
-/// Longest interval: a level that is older says little.
+/// Longest interval: an older level is of little use.
 const INTERVAL_MAX_S: u32 = 60;
 /// Clients with rows of their own in each statistic, the greatest first: what they have together
 /// is in the total in any case.

@@ -11,9 +11,9 @@ use crate::phases::PhaseParts;
 pub mod flag {
     /// The reply came from the duplicate-request cache; counted apart from `ops`.
     pub const REPLAY: u8 = 1;
-    /// `offset` and `size` say something (READ, WRITE, COMMIT).
+    /// `offset` and `size` are valid (READ, WRITE, COMMIT).
     pub const HAS_RANGE: u8 = 2;
-    /// `file` says something.
+    /// `file` is valid.
     pub const HAS_FILE: u8 = 4;
     /// The data went from the client to the server (WRITE).
     pub const INWARD: u8 = 8;

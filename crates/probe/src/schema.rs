@@ -138,7 +138,7 @@ pub struct Breakdown {
     pub kind: Shape,
     /// Unit of a range: `ns` or `bytes`.
     pub unit: Option<String>,
-    /// How a title says that an element was picked: `of type {}`.
+    /// How a title states that an element was picked: `of type {}`.
     pub filter: String,
 }
 
@@ -225,7 +225,7 @@ impl Schema {
         self.breakdown(id).is_some_and(|b| b.kind == Shape::Range)
     }
 
-    /// The statistic that `stat` asks for, when it, its filters and its breakdown exist.
+    /// The statistic that `stat` names, when it, its filters and its breakdown exist.
     ///
     /// # Errors
     /// [`StatError::Unknown`] with the nearest names, [`StatError::Value`] for a bad range,

@@ -36,7 +36,7 @@ impl Readiness {
         }
     }
 
-    /// Calls `read` when there may be something to read: `None` says that there was nothing.
+    /// Calls `read` when there may be something to read: it returns `None` if there was nothing.
     pub(crate) fn poll<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -188,13 +188,13 @@ fn address(storage: &libc::sockaddr_storage) -> SocketAddr {
     let at: *const libc::sockaddr_storage = storage;
     match c_int::from(storage.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says what it is.
+            // SAFETY: the family determines the type of the address.
             let v4 = unsafe { &*at.cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes());
             SocketAddr::new(ip.into(), u16::from_be(v4.sin_port))
         }
         libc::AF_INET6 => {
-            // SAFETY: the family says what it is.
+            // SAFETY: the family determines the type of the address.
             let v6 = unsafe { &*at.cast::<libc::sockaddr_in6>() };
             let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
             SocketAddr::new(ip.into(), u16::from_be(v6.sin6_port))
@@ -269,7 +269,7 @@ impl Listener for CmListener {
     }
 }
 
-/// A client that asks.
+/// A connection request of a client.
 struct ConnectRequest {
     id: Option<Id>,
     happened: ChannelEvent,

@@ -60,7 +60,7 @@ pub enum VerbsError {
     System {
         /// What was tried.
         what: &'static str,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },

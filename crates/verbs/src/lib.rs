@@ -61,14 +61,14 @@ pub trait Verbs: Send + Sync {
     fn look(&self) {}
 }
 
-/// What a client asks for.
+/// Options of a connection request.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectOptions<'a> {
     /// The server.
     pub to: SocketAddr,
     /// The address to connect from; else the route decides.
     pub from: Option<IpAddr>,
-    /// What the client says of itself.
+    /// The client's private data.
     pub private_data: &'a [u8],
     /// How long each step may take: finding the device, the route, the server's answer.
     pub timeout: Duration,
@@ -78,13 +78,13 @@ pub struct ConnectOptions<'a> {
 pub struct Established {
     /// The connection.
     pub connection: Box<dyn Connection>,
-    /// What the server says of itself; a connection manager may have padded it.
+    /// The server's private data; a connection manager may have padded it.
     pub private_data: Vec<u8>,
 }
 
 /// Takes connections.
 pub trait Listener: Send {
-    /// The next client that asks for one.
+    /// The next connection request.
     ///
     /// # Errors
     /// When it has ended: [`VerbsError::DeviceRemoved`] among others. It is of no use then.
@@ -94,7 +94,7 @@ pub trait Listener: Send {
     fn local_addr(&self) -> SocketAddr;
 }
 
-/// A client that asks for a connection. Dropped, it is refused.
+/// A connection request of a client. It is refused when dropped.
 pub trait Request: Send {
     /// The address of the client.
     fn peer(&self) -> SocketAddr;
@@ -102,7 +102,7 @@ pub trait Request: Send {
     /// At which of our addresses.
     fn local(&self) -> SocketAddr;
 
-    /// What it says of itself; a connection manager may have padded it.
+    /// The client's private data; a connection manager may have padded it.
     fn private_data(&self) -> &[u8];
 
     /// Makes a connection with room for so much work. Receives are posted to it before it is

@@ -1,5 +1,4 @@
-//! Finds the libraries when they are asked for: the program runs without them, and says which is
-//! missing.
+//! Finds the libraries on demand: the program runs without them, and reports which is missing.
 
 use std::ffi::{CStr, c_void};
 use std::io;
@@ -106,7 +105,7 @@ impl Verbs for Devices {
     }
 }
 
-/// What the system says now.
+/// The error in `errno`.
 pub(crate) fn failed(what: &'static str) -> VerbsError {
     VerbsError::System { what, source: io::Error::last_os_error() }
 }

@@ -158,7 +158,7 @@ impl Drop for MockListener {
     }
 }
 
-/// A client that asks. Dropping its end closes the client's.
+/// A connection request of a client. Dropping its end closes the client's.
 struct ConnectRequest {
     peer: SocketAddr,
     local: SocketAddr,

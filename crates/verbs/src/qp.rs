@@ -219,7 +219,7 @@ impl QpConnection {
         // Whatever fails, the id is dropped before its channel.
         let migrated = Migrated { id, channel };
         let id = &migrated.id;
-        // SAFETY: an id of a client that asks has a device.
+        // SAFETY: the id of a connection request has a device.
         let (device, iwarp) = unsafe {
             let device = (*id.id).verbs;
             (device, (*(*device).device).transport_type == sys::TRANSPORT_IWARP)
@@ -275,7 +275,7 @@ impl QpConnection {
         })
     }
 
-    /// Asks the server for the connection, and waits for its answer: what it says of itself.
+    /// Sends the connection request, waits for the server's answer, and returns its private data.
     pub(crate) fn establish(
         &mut self,
         private_data: &[u8],
@@ -477,7 +477,7 @@ fn not_registered() -> VerbsError {
     }
 }
 
-/// `enum ibv_wc_status`, as far as it says something.
+/// The cause that a value of `enum ibv_wc_status` stands for, as far as it is specific.
 fn status_text(status: u32) -> &'static str {
     match status {
         1 => "a message is longer than its receive",

@@ -1,6 +1,6 @@
 //! Types and calls of libibverbs and librdmacm, as far as they are used: their stable ABI (soname
-//! 1), written by hand from the headers of rdma-core. Sizes and offsets are checked at compile
-//! time against what a C compiler says.
+//! 1), written by hand from the headers of rdma-core. Sizes and offsets are checked at compile time
+//! against the values of a C compiler.
 
 #![allow(dead_code, reason = "some members only stand for their place")]
 

@@ -1,4 +1,4 @@
-//! For users without a runtime: waits on the thread that asks.
+//! For users without a runtime: waits on the calling thread.
 
 use std::future::poll_fn;
 use std::io;

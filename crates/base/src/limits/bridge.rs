@@ -52,10 +52,10 @@ pub const BRIDGE_QUEUE_MIN: u64 = 128 << 10;
 pub const BRIDGE_LINE_MAX: usize = 64 << 10;
 /// How long a bridge waits for the line of a connected program; it serves one at a time.
 pub const BRIDGE_ASK_MAX: Duration = Duration::from_secs(2);
-/// Bridges that a server asks each second for its statistics: a machine has cores for a few.
+/// Bridges that a server queries each second for its statistics: a machine has cores for a few.
 pub const BRIDGES_WATCHED_MAX: usize = 16;
 /// How long all of them together may take to answer, of the second that is put together: an answer
-/// takes less than a millisecond, and one that its machine does not let run is asked again.
+/// takes less than a millisecond, and one that its machine does not let run is queried again.
 pub const BRIDGES_WATCH_WAIT: Duration = Duration::from_millis(50);
 /// Longest name: the device is named after it, and Linux has 15 bytes for that.
 pub const BRIDGE_NAME_MAX: usize = 15;
@@ -108,7 +108,7 @@ pub const SWEEP_PROBES: u64 = 5;
 pub const SWEEP_PROBED: Duration = Duration::from_millis(300);
 /// How often a point is measured that the link itself has spoiled.
 pub const SWEEP_ATTEMPTS: u32 = 4;
-/// By how much, in percent, a point may be off the model before the sweep says that it is.
+/// By how much, in percent, a point may be off the model before the sweep reports it.
 pub const SWEEP_OFF_PERCENT: f64 = 10.0;
 /// Blocks of a file that an NFS client reads repeatedly: files of all clients together stay in
 /// memory.

@@ -244,9 +244,9 @@ pub const DSYNC_GUARD_OPENS_MAX: usize = 4_096;
 /// Files and directories that a server hides, as it lists them to a run: folders and files of
 /// all logical units, with what lies above them.
 pub const DSYNC_GUARD_HIDDEN_MAX: usize = 65_536;
-/// How soon a run asks again for a file that a client holds a delegation for.
+/// How soon a run retries a file that a client holds a delegation for.
 pub const DSYNC_GUARD_AGAIN: Duration = Duration::from_millis(20);
-/// How soon a run that waits for the end of a grace period, which wakes it, looks whether it is to
-/// continue: that its user may still reach the share is no event. One of replication, a process
-/// without the table of locks, asks again. A grace period is long.
+/// How often a run that waits for the end of a grace period, which wakes it, checks whether it is
+/// to continue: a change of its user's access to the share is no event. A run of replication, a
+/// process without the table of locks, repeats its request this often. A grace period is long.
 pub const DSYNC_GRACE_LOOK: Duration = Duration::from_millis(200);

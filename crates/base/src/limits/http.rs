@@ -30,7 +30,7 @@ pub const HTTP_SMALL_PUT_MAX: usize = 64 << 10;
 pub const HTTP_SESSIONS_MAX: usize = 4_096;
 /// How long a right password that comes with each request is believed without being checked again.
 pub const HTTP_BASIC_FRESH: Duration = Duration::from_secs(300);
-/// How long a browser stays signed in when it asks for nothing, unless set otherwise.
+/// How long a browser stays signed in without a request, unless set otherwise.
 pub const HTTP_SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
 /// How long a browser stays signed in at most.
 pub const HTTP_SESSION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -43,7 +43,7 @@ pub const HTTP_UPLOADS_PER_ADDRESS: usize = HTTP_UPLOADS_MAX / 4;
 /// How long an upload in parts may rest before it is discarded.
 pub const HTTP_UPLOAD_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// Entries of a directory that are sorted for a listing; a longer one comes in the order of the
-/// file system, and says so. All of them are read for each page: some 80 ms.
+/// file system, with a note. All of them are read for each page: some 80 ms.
 pub const HTTP_LISTING_SORTED_MAX: usize = 10_000;
 /// Rows of a page of a listing; the next ones have a page of their own. A browser shows that many
 /// in half a second.

@@ -23,7 +23,7 @@ pub const RDMA_CALL_MAX: usize = RPC_RECORD_MAX;
 pub const RDMA_INLINE: usize = 4096;
 /// Bytes of one SEND to a client that offers nothing (RFC 8166 §3.3.2).
 pub const RDMA_INLINE_DEFAULT: usize = 1024;
-/// Most credits that one connection is granted: what Linux asks for. Each is a posted receive.
+/// Most credits that one connection is granted: what Linux requests. Each is a posted receive.
 pub const RDMA_CREDITS_MAX: u32 = 128;
 /// Backchannel calls that a client may leave unanswered; each reply needs a posted receive.
 pub const RDMA_BACK_CREDITS: u32 = 16;

@@ -10,7 +10,7 @@ pub const SFTP_PACKET_MAX: usize = 256 << 10;
 /// Most bytes of one READ or WRITE: a packet less what goes before the data, as OpenSSH cuts it.
 pub const SFTP_IO_MAX: usize = SFTP_PACKET_MAX - 1024;
 /// Longest path that is decoded. Longer than any path may be, so that one beyond PATH_MAX is
-/// answered with a status that says so, not as a broken message.
+/// answered with a status of its own, not as a malformed message.
 pub const SFTP_STRING_MAX: usize = 2 * PATH_MAX;
 /// Longest handle (draft-ietf-secsh-filexfer-02 §6.3). Ours are 4 bytes.
 pub const SFTP_HANDLE_MAX: usize = 256;

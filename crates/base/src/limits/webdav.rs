@@ -35,7 +35,7 @@ pub const DAV_LOCKS_PER_USER_MAX: usize = 2_000;
 pub const DAV_LOCKS_PER_ADDRESS_MAX: usize = DAV_LOCKS_MAX / 2;
 /// Shared locks on one resource.
 pub const DAV_LOCKS_SHARED_MAX: usize = 64;
-/// How long a lock lives that asks for no time: what macOS and davfs2 refresh within.
+/// Lifetime of a lock when its request has no timeout: macOS and davfs2 refresh within it.
 pub const DAV_LOCK_TIME: Duration = Duration::from_secs(600);
 /// How long a lock lives at most without a refresh, `Infinite` included: a day, so that what a
 /// client forgot is free on the next morning.

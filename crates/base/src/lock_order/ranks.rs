@@ -1,5 +1,5 @@
-//! The order: every rank of the program, outer locks first. `docs/howto/locks-and-threads.md` says
-//! what each is held across; a test holds the two together.
+//! The order: every rank of the program, outer locks first. `docs/howto/locks-and-threads.md`
+//! documents what each is held across; a test keeps the two consistent.
 
 use super::Rank;
 

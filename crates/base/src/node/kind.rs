@@ -95,7 +95,7 @@ impl Kind {
     /// Checks a value.
     ///
     /// # Errors
-    /// One sentence that says what is wrong and what would be good.
+    /// One sentence that states what is wrong and what would be valid.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         match (self, value) {
             (Self::Bool, Value::Bool(_)) => Ok(()),

@@ -85,7 +85,7 @@ impl Shape {
     /// Checks a text.
     ///
     /// # Errors
-    /// One sentence that says what would be good.
+    /// One sentence that states what would be valid.
     pub fn check(self, text: &str) -> Result<(), String> {
         let many_lines = matches!(self, Self::Lines | Self::Pem);
         let forbidden =

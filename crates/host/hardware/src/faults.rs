@@ -80,7 +80,7 @@ pub fn mark_repaired(watch: &mut Watch, id: &str) -> Result<(), String> {
             return Ok(());
         }
         if is("disk-health-") {
-            // The next query says whether it is.
+            // The next query shows whether it is repaired.
             one.report = None;
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The state that a configuration asks for, given the state now and what was changed before.
+//! The state that a configuration requires, given the state now and what was changed before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ impl Record {
     }
 }
 
-/// The state that `configuration` asks for, and the record that belongs to it. What the
+/// The state that `configuration` requires, and the record that belongs to it. What the
 /// configuration names and the machine does not have is left out.
 pub fn compile(
     configuration: &Configuration,

@@ -58,13 +58,13 @@ pub struct Lease {
 /// How far a client is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
-    /// It asks all servers for a lease.
+    /// It requests a lease from all servers.
     Searching,
     /// It has one.
     Bound,
-    /// It asks its server to extend the lease.
+    /// It requests an extension of the lease from its server.
     Renewing,
-    /// It asks all servers to extend the lease.
+    /// It requests an extension of the lease from all servers.
     Rebinding,
 }
 
@@ -73,9 +73,9 @@ pub enum Phase {
 pub enum Event {
     /// A server has given, confirmed or extended a lease.
     Given(Lease),
-    /// It asks its server to extend the lease.
+    /// It requests an extension of the lease from its server.
     Renewing,
-    /// It asks all servers to extend the lease.
+    /// It requests an extension of the lease from all servers.
     Rebinding,
     /// It searches again; its lease stays for as long as it is valid.
     Searching,

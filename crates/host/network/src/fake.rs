@@ -19,7 +19,7 @@ pub struct Kernel {
     original_mtu: BTreeMap<String, u32>,
 }
 
-/// What the kernel says to a step that it refuses.
+/// The kernel's reason for refusing a step.
 type Refusal = &'static str;
 
 impl Kernel {

@@ -3,7 +3,7 @@
 //!
 //! - [`configuration`]: what an administrator sets. [`check`]: what is wrong with it, by property.
 //! - [`state`]: links, addresses, routes and names as a kernel has them. [`compile`]: the state
-//!   that a configuration asks for.
+//!   that a configuration requires.
 //! - [`plan`]: the steps from a state to another one; pure. [`step`]: the steps.
 //! - [`dhcp`]: the leases on links by DHCP, which is no part of a state.
 //! - [`backend`]: what observes and takes steps. [`linux`]: this machine. [`fake`]: a kernel in

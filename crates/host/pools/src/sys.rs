@@ -98,7 +98,7 @@ pub(crate) fn spaces(file: &File, words: &mut [u64]) -> io::Result<()> {
     let entries = words.len().saturating_sub(2) / 3;
     let Some(slots) = words.first_mut() else { return Err(io::ErrorKind::InvalidInput.into()) };
     *slots = entries as u64;
-    // SAFETY: the kernel fills at most as many entries as the first word says.
+    // SAFETY: the kernel fills at most as many entries as the first word states.
     match unsafe {
         libc::ioctl(file.as_raw_fd(), code(READ | WRITE, 20, 16) as _, words.as_mut_ptr())
     } {

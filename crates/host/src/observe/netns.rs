@@ -202,7 +202,7 @@ pub fn interface_of(address: IpAddr) -> Option<String> {
 }
 
 /// # Safety
-/// `address` is null or points to a socket address that is as long as its family says.
+/// `address` is null or points to a socket address of the length that its family has.
 unsafe fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     if address.is_null() {
         return None;

@@ -1,4 +1,4 @@
-//! Numbers lead back to names, mapped addresses are one client, and a full table says `other`.
+//! Numbers lead back to names, mapped addresses are one client, and a full table returns `other`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -344,7 +344,7 @@ impl Connection for End {
     }
 }
 
-/// What an end says that was dropped.
+/// The reason that the peer of a dropped end gets.
 const CLOSED: &str = "closed by the peer";
 
 impl Drop for End {

@@ -1,4 +1,4 @@
-//! For clients without a runtime: waits on the thread that asks.
+//! For clients without a runtime: waits on the calling thread.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};

@@ -10,8 +10,8 @@ use crate::iscsi::{Digests, Framed, Framer, Request, Response, pairs};
 /// Most bytes of a data segment here.
 const DATA_MAX: usize = 8192;
 
-/// A stream of PDUs of either side; the first byte says with which digests. What is taken means
-/// the same once more.
+/// A stream of PDUs of either side; the first byte selects the digests. A PDU that is accepted is
+/// the same after it is encoded and decoded again.
 pub fn iscsi_pdu(data: &[u8]) -> bool {
     let Some((which, mut rest)) = data.split_first() else { return false };
     let digests = Digests { header: which & 1 != 0, data: which & 2 != 0 };
@@ -89,7 +89,7 @@ fn sides(which: u8) -> (TargetLogin, Access, InitiatorLogin) {
 }
 
 /// A stream of Login Requests to a target, or of Login Responses to an initiator if the first byte
-/// is 80h or more; the rest of that byte says how they sign in. What is answered is text.
+/// is 80h or more; the rest of that byte selects how they sign in. What is answered is text.
 pub fn iscsi_login(data: &[u8]) -> bool {
     let Some((which, mut rest)) = data.split_first() else { return false };
     let (mut target, access, mut initiator) = sides(*which);

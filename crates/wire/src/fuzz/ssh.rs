@@ -85,9 +85,9 @@ static SIDES: LazyLock<Option<(Side, Side)>> = LazyLock::new(|| {
     Some((server, Side::Client(Arc::new(client))))
 });
 
-/// What a peer sends first, to a server or a client as the first byte says: it is taken, whole or
-/// in pieces, with the same outcome, and what is sent in answer stays in proportion. True if
-/// nothing was wrong with it.
+/// The first bytes of a peer, to a server or a client as the first byte selects: they are accepted,
+/// whole or in pieces, with the same outcome, and the output stays in proportion to them. True if
+/// all of them are accepted.
 pub fn ssh_transport(data: &[u8]) -> bool {
     let (Some((which, rest)), Some((server, client))) = (data.split_first(), SIDES.as_ref()) else {
         return false;

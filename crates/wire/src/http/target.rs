@@ -91,7 +91,7 @@ pub fn authority(url: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((rest.get(..end)?, rest.get(end..)?))
 }
 
-/// Decodes a path and takes dot segments out (RFC 3986 §5.2.4): never above `/`. Also says whether
+/// Decodes a path and removes dot segments (RFC 3986 §5.2.4): never above `/`. Also returns whether
 /// it ended with a slash.
 ///
 /// # Errors

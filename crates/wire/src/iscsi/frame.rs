@@ -2,7 +2,7 @@
 //! additional headers, header digest, data, padding, data digest (RFC 7143 §11.2).
 //!
 //! The caller's receive buffer holds a PDU until all of it is there; nothing is copied. A caller
-//! that receives large data segments straight into their place asks for the head alone.
+//! that receives large data segments straight into their place decodes the head alone.
 
 use base::limits::{ISCSI_AHS_MAX, ISCSI_DATA_MAX};
 use thiserror::Error;
@@ -144,8 +144,8 @@ impl Framer {
     /// The PDU at the front of `input`.
     ///
     /// # Errors
-    /// [`CutError`], as soon as the header shows it. A data digest that does not fit is no such
-    /// error: the PDU says so itself.
+    /// [`CutError`], as soon as the header shows it. A data digest that does not match is no such
+    /// error: it is the `data` of the PDU.
     pub fn next<'a>(&self, input: &'a [u8]) -> Result<Framed<Pdu<'a>>, CutError> {
         let head = match self.head(input)? {
             Framed::Need(bytes) => return Ok(Framed::Need(bytes)),
@@ -159,7 +159,7 @@ impl Framer {
         Ok(Framed::Complete(Pdu { head, data, consumed }))
     }
 
-    /// The data of a segment: `segment` is data, padding and digest, as long as the head says.
+    /// The data of a segment: `segment` is data, padding and digest, with the length in the head.
     ///
     /// # Errors
     /// [`DataDigestError`] if the digest does not fit.

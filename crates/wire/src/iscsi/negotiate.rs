@@ -397,7 +397,7 @@ fn within(value: &str, range: Range) -> Option<u32> {
     keys::number(value).filter(|number| (range.min..=range.max).contains(number))
 }
 
-/// A pair in the full feature phase (§6.3 says which may come there): `Some` bytes of the peer's
+/// A pair in the full feature phase (§6.3 defines which may come there): `Some` bytes of the peer's
 /// new MaxRecvDataSegmentLength. SendTargets is the caller's; all others are refused into `out`.
 pub fn take_in_full_feature(pair: Pair<'_>, out: &mut Vec<u8>) -> Option<u32> {
     match Key::of(pair.key) {

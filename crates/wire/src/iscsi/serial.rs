@@ -1,5 +1,5 @@
 //! Sequence numbers of iSCSI: CmdSN, StatSN, DataSN and their kin are 32 bits wide, wrap, and are
-//! compared as RFC 1982 says (RFC 7143 §4.2.2.1).
+//! compared by serial number arithmetic (RFC 1982, RFC 7143 §4.2.2.1).
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -200,7 +200,7 @@ fn a_wrong_header_digest_ends_the_connection_and_a_wrong_data_digest_does_not() 
         let mut bad = sent.clone();
         bad[at] ^= 1;
         let error = framer.next(&bad);
-        // A length of additional headers that was changed asks for more bytes first.
+        // A changed length of the additional headers requires more bytes first.
         let refused = matches!(
             error,
             Err(CutError::HeaderDigest { .. } | CutError::AhsTooLong { .. }) | Ok(Framed::Need(_))

@@ -79,8 +79,8 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Writes the reply that RFC 5531 §9 asks for. False when there is none, and the
-    /// connection should be closed.
+    /// Writes the reply that RFC 5531 §9 requires. False when there is none, and the connection
+    /// should be closed.
     pub fn encode_reply(&self, w: &mut Writer<'_>) -> bool {
         match *self {
             Self::RpcVersion { xid, .. } => reply::rpc_mismatch(w, xid),

@@ -33,8 +33,7 @@ impl PrivateData {
     /// Bytes of it.
     pub const LENGTH: usize = 8;
 
-    /// Reads it. What is none of this format, and what a connection manager puts behind it, says
-    /// nothing.
+    /// Decodes it; `None` for any other format. What a connection manager appends is ignored.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let [m, a, g, i, version, flags, send, receive] = *bytes.first_chunk()?;
         if [m, a, g, i] != MAGIC || version != VERSION {

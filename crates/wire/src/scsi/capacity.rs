@@ -28,7 +28,8 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Appends the data of READ CAPACITY(10): a unit that is too large says so by its last block.
+    /// Appends the data of READ CAPACITY(10); the last block of a unit that is too large is
+    /// FFFFFFFFh.
     pub fn put_10(&self, out: &mut Vec<u8>) {
         let last = u32::try_from(self.last_lba).unwrap_or(u32::MAX);
         out.extend_from_slice(&last.to_be_bytes());
@@ -36,7 +37,7 @@ impl Capacity {
     }
 
     /// The last block and the size of blocks out of READ CAPACITY(10). A last block of FFFFFFFFh
-    /// says: ask with READ CAPACITY(16).
+    /// requires READ CAPACITY(16).
     ///
     /// # Errors
     /// [`ResponseError::Short`].

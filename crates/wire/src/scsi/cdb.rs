@@ -217,7 +217,7 @@ pub enum ReceiveCopy {
     FailureDetails = 4,
 }
 
-/// Which commands REPORT SUPPORTED OPERATION CODES asks about (SPC-5 §6.34).
+/// Which commands REPORT SUPPORTED OPERATION CODES requests (SPC-5 §6.34).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpcodeQuery {
     /// All.

@@ -34,8 +34,8 @@ pub fn put(extents: &[Extent], out: &mut Vec<u8>) {
     end_list_u16(list, 2, HEAD);
 }
 
-/// The blocks to unmap. `list` is all that the initiator has sent; nothing at all is no fault, and
-/// a descriptor that is not whole is ignored, as SBC says.
+/// The blocks to unmap. `list` is all that the initiator has sent; an empty one is no fault, and an
+/// incomplete descriptor is ignored, as SBC requires.
 ///
 /// # Errors
 /// [`ScsiError::ListLength`] if the head is cut off or announces more than there is;

@@ -197,7 +197,7 @@ pub struct OpenFileInfo {
     pub access: u32,
     /// Options of the open that remain.
     pub mode: u32,
-    /// Where the client says that it is.
+    /// The current byte offset of the open (FilePositionInformation).
     pub position: u64,
     /// Its path in the share in UTF-16LE, with a leading `\`.
     pub path: Vec<u8>,

@@ -188,7 +188,7 @@ impl Signer {
         !matches!(self, Self::Gmac(_))
     }
 
-    /// Signs a message in place: its flag says already that it is signed.
+    /// Signs a message in place: its SMB2_FLAGS_SIGNED is already set.
     ///
     /// # Errors
     /// [`CryptoError`].

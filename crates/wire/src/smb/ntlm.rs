@@ -389,7 +389,7 @@ pub fn mech_list_mic(key: &[u8; 16], flags: u32, side: Side, list: &[u8]) -> [u8
     mic
 }
 
-/// How far a client's clock may be off, as far as this says anything: FILETIME as seconds.
+/// The difference of two FILETIMEs in seconds: an estimate of a client's clock error.
 pub fn seconds_between(a: u64, b: u64) -> u64 {
     time::to_unix(a).0.abs_diff(time::to_unix(b).0)
 }

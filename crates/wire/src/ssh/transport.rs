@@ -219,7 +219,7 @@ impl Transport {
     /// [`Received::Need`]. Packets are opened where they lie.
     ///
     /// # Errors
-    /// The connection must end; [`Transport::disconnect`] says so to the peer.
+    /// The connection must end; [`Transport::disconnect`] sends the reason to the peer.
     pub fn receive<'a>(&mut self, input: &'a mut [u8]) -> Result<Received<'a>, Error> {
         let [_, theirs] = &self.versions;
         if theirs.is_empty() {

@@ -175,8 +175,8 @@ macro_rules! xdr_structs {
     )*};
 }
 
-/// Declares a discriminated union (RFC 4506 §4.15) without a default arm. What goes with a value
-/// is `()` where the RFC says void.
+/// Declares a discriminated union (RFC 4506 §4.15) without a default arm. The type of a value's arm
+/// is `()` where the RFC has void.
 macro_rules! xdr_union {
     (@codec [$($lt:lifetime)?] [$de:lifetime] $name:ident $what:literal
         { $($value:literal $variant:ident($type:ty)),* }) => {

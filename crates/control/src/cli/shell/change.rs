@@ -236,7 +236,7 @@ impl Shell {
         self.keep(&at.parent(), pending, passing, &[]).inspect_err(|_| self.place = stays)
     }
 
-    /// Shows what is destroyed, and asks for confirmation.
+    /// Shows what is destroyed, and prompts for confirmation.
     fn may_destroy(&mut self, at: &NodePath) -> Result<bool, CliError> {
         let alone = Change::Destroy { at: at.clone(), confirm: false };
         let asked = self.pending.clone().with(alone);

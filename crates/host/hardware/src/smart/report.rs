@@ -41,7 +41,7 @@ pub enum Verdict {
     Failing,
     /// It sleeps, and was left alone.
     Standby,
-    /// It cannot be known; the sentence says why.
+    /// It cannot be determined; the sentence states why.
     #[default]
     Unknown,
 }

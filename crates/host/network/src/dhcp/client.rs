@@ -2,8 +2,8 @@
 //! itself: times and messages are given to it.
 //!
 //! A lease is extended by its own server after T1 and by any server after T2. A refusal (DHCPNAK)
-//! ends it at once in each state, and another one is searched for. The client asks no neighbour
-//! whether an address is in use (DHCPDECLINE).
+//! ends it at once in each state, and another one is searched for. The client does not probe
+//! whether an address is in use, and sends no DHCPDECLINE.
 
 use std::net::{IpAddr, Ipv4Addr};
 

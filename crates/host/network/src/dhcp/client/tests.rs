@@ -54,7 +54,7 @@ fn a_lease_is_extended_by_its_server_and_then_by_any() {
         Some(Event::Given(_))
     ));
     assert_eq!(client.due(), 101_000);
-    // Without an answer it asks again, and then all.
+    // Without an answer it repeats the request, and then sends it to all servers.
     let mut events = Vec::new();
     let (mut asked, mut last) = (0, None);
     while events.last() != Some(&Event::Rebinding) {
