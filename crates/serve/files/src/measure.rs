@@ -1,5 +1,5 @@
-//! What the record of an operation says of a caller and a file. Only `conn.rs` and the dispatch of
-//! a protocol use it.
+//! The caller and the file in the record of an operation. Only `conn.rs` and the dispatch of a
+//! protocol use it.
 
 use base::clock::stamp;
 use probe::op::flag;

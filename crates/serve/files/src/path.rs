@@ -31,7 +31,7 @@ impl From<PathError> for Status {
 #[derive(Debug, Clone, Default)]
 pub struct VPath {
     parts: Vec<Vec<u8>>,
-    /// Whether it was written as only a directory may be; says nothing of where it leads.
+    /// Whether it was written as only a directory may be, whatever it leads to.
     of_dir: bool,
 }
 

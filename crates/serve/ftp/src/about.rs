@@ -1,5 +1,6 @@
-//! What the client asks about the server and the session, and the options that it sets: FEAT, HELP,
-//! SYST, STAT, OPTS, TYPE, STRU, MODE; and where data connections come about: PORT, PASV and so on.
+//! Requests for information about the server and the session, and the options that a client sets:
+//! FEAT, HELP, SYST, STAT, OPTS, TYPE, STRU, MODE; and where data connections come about: PORT,
+//! PASV and so on.
 
 use std::net::SocketAddr;
 

@@ -63,8 +63,8 @@ pub(super) async fn pass(s: &mut Session, password: &[u8]) -> Next {
     }
 }
 
-/// Until a whole number of steps has passed since the password came: how long the answer took says
-/// nothing of what was found.
+/// Until a whole number of steps has passed since the password came: the time of the answer does
+/// not reveal what was found.
 async fn delay(began_ns: u64) {
     let step = FTP_WRONG_STEP.as_nanos() as u64;
     let taken = monotonic_ns().saturating_sub(began_ns);

@@ -1,5 +1,5 @@
 //! FTP and FTPS (RFC 959, RFC 2228, RFC 2389, RFC 2428, RFC 2640, RFC 3659, RFC 4217):
-//! `docs/protocols/ftp.md` says what is supported.
+//! `docs/protocols/ftp.md` documents what is supported.
 //!
 //! - `conn`: the control connection: commands in, replies out. `data`: data connections.
 //! - `dispatch`: command → function. `state`: what a session remembers. `status`: the table of

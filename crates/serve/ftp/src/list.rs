@@ -49,7 +49,7 @@ pub(super) struct Job {
     form: Form,
 }
 
-/// What LIST, NLST or MLSD asks for, if it may be listed.
+/// What LIST, NLST or MLSD requests, if it may be listed.
 pub(super) async fn job(s: &mut Session, form: Form, path: Option<&[u8]>) -> Result<Job, Answer> {
     let path = path.unwrap_or(b".");
     let at = s.state.resolve(path)?;

@@ -182,7 +182,7 @@ impl Session {
         }
     }
 
-    /// The command asks for a transfer of this file from `offset` on.
+    /// The command requests a transfer of this file from `offset` on.
     pub(super) fn asks_for(
         &mut self,
         direction: Direction,

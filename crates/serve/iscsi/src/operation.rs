@@ -120,7 +120,7 @@ impl Operation for Command {
         self.done.settles = settles;
     }
 
-    /// One that was cancelled is not answered: its verdict says what the initiator hears.
+    /// One that was cancelled is not answered: its verdict decides what is sent to the initiator.
     fn failed(&mut self, _why: Failure) {
         self.fail(status::of(Failed::Fault, Asc::INTERNAL_TARGET_FAILURE));
     }

@@ -158,7 +158,7 @@ pub(super) struct Session {
     pub addresses: (SocketAddr, SocketAddr),
     /// Name of the initiator.
     pub initiator: String,
-    /// Text to continue when the initiator asks for more.
+    /// Text to continue when the initiator requests more.
     pub text: Option<Exchange>,
     heard_ns: u64,
     pinged_ns: Option<u64>,

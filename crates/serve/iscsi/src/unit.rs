@@ -483,7 +483,7 @@ impl Unit {
     /// DATA HAS CHANGED.
     ///
     /// # Errors
-    /// What the medium says.
+    /// The error of the medium.
     pub fn resize(&self, bytes: u64) -> vfs::fs::Result<()> {
         let (done, written) = self.medium.ledger().noted(|| self.medium.resize(bytes));
         done?;

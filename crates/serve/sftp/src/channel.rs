@@ -17,8 +17,8 @@ pub struct Gone;
 
 /// What comes from the peer.
 pub trait Input {
-    /// Waits until there are bytes and appends them to `into`; returns how many. 0 says that no
-    /// more will come. Giving up the future loses nothing.
+    /// Waits until there are bytes and appends them to `into`; returns how many, or 0 if no more
+    /// will come. Dropping the future loses nothing.
     ///
     /// Taking bytes is what lets the peer send more: a server that does not call this holds at most
     /// the channel's window. When `into` is empty and has been used before, its memory is exchanged

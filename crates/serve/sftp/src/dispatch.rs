@@ -245,7 +245,7 @@ impl Session {
         self.hold(len);
     }
 
-    /// What a request asks to be done. Handles are looked up now: a CLOSE that came before holds.
+    /// The job of a request. Handles are looked up now: a CLOSE that came before holds.
     fn job(
         self: &Rc<Self>,
         id: u32,

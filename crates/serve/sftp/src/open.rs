@@ -143,7 +143,7 @@ pub(super) async fn open(
     })))
 }
 
-/// CLOSE: what was written is on disk and at its name, or the answer says that it is not.
+/// CLOSE: what was written is on disk and at its name, or the answer reports the failure.
 pub(super) async fn close(s: &Session, (handle, open): (u32, Open)) -> Result<()> {
     s.forget(handle);
     let Open::File(file) = open else { return Ok(()) };

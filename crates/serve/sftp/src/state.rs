@@ -79,7 +79,7 @@ impl OpenFile {
         outcome.inspect_err(|status| self.failed.set(self.failed.get().or(Some(*status))))
     }
 
-    /// So much was written where this says, or why nothing was.
+    /// Notes that `count` bytes were written at this offset, or why none were.
     pub fn note_written(&self, written: &Result<u64>, count: usize) {
         match written {
             Ok(at) => self.up.moved(*at, count),

@@ -314,7 +314,8 @@ impl Connection {
     ) -> Result<Setting, NtStatus> {
         let blob = setup.completed(&shown);
         if let Ok(there) = self.session(id) {
-            // It has signed in again: the same user, or, as [`Setup::as_anonymous`] says, none.
+            // It has signed in again, as the same user; `Setup::as_anonymous` covers a sign-in as
+            // no user.
             if there.is_null || there.who.person.name != shown.person.name {
                 return Err(NtStatus::ACCESS_DENIED);
             }

@@ -32,7 +32,7 @@ impl Connection {
         }
     }
 
-    /// The session that this connection asks to be bound to.
+    /// The session to which this connection requests to be bound.
     ///
     /// # Errors
     /// The status of the response (MS-SMB2 §3.3.5.5): what is known of a session is so on all

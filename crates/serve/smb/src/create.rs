@@ -86,7 +86,7 @@ pub(super) async fn run(request: Rc<Request>) -> Handled {
     request.done(open(&request).await?)
 }
 
-/// Opens what it asks for.
+/// Opens the file of the request.
 async fn open(request: &Request) -> Outcome {
     let create = wire::smb::create::Request::decode(request.message()).map_err(status::of_wire)?;
     request.session.has_room()?;

@@ -311,8 +311,8 @@ async fn read_ahead(
     Ok(batch.is_empty() || !facts.is_empty())
 }
 
-/// CHANGE_NOTIFY (MS-SMB2 §3.3.5.19): the answer comes when something has changed, and says that,
-/// not what (STATUS_NOTIFY_ENUM_DIR): the client lists the directory again.
+/// CHANGE_NOTIFY (MS-SMB2 §3.3.5.19): the answer comes when something has changed, without a list
+/// of the changes (STATUS_NOTIFY_ENUM_DIR): the client lists the directory again.
 pub(super) async fn notify(request: Rc<Request>) -> Handled {
     let asked = ChangeNotify::decode(request.message()).map_err(status::of_wire)?;
     let open = request.open(asked.file)?;

@@ -35,7 +35,7 @@ use files::caller::Reached;
 
 mod persistent;
 
-/// What a CREATE asks for.
+/// The durable handle that a CREATE requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum DurableRequest {
     /// Nothing.

@@ -136,7 +136,7 @@ pub(super) fn settle(conn: &Connection, file: &OpenFile) -> bool {
     conn.server.open_files.times(file.entry.key, |times| times.settle(now_ns)).unwrap_or(false)
 }
 
-/// What a client asks of a time.
+/// The change of a time that a client requests.
 ///
 /// # Errors
 /// STATUS_INVALID_PARAMETER for negative numbers but -1 and -2 (MS-FSCC §2.4.7).

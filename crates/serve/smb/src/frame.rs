@@ -20,7 +20,7 @@ use files::Core;
 pub(super) struct Located {
     /// Its header.
     pub header: Header,
-    /// Whether it is signed as its header says.
+    /// Whether it is marked as signed and its signature is valid.
     pub is_signed: bool,
     from: usize,
     bytes: usize,
@@ -61,8 +61,8 @@ impl Requests {
         self.all.get(n)
     }
 
-    /// Notes of each whether it is signed as it says; `is_signed` may change the bytes of a message
-    /// for a moment.
+    /// Notes of each message whether it is marked as signed and its signature is valid; `is_signed`
+    /// may change the bytes of a message for a moment.
     pub fn verify(&mut self, frame: &mut [u8], is_signed: impl Fn(&Header, &mut [u8]) -> bool) {
         for one in self.all.iter_mut() {
             let message = frame.get_mut(one.from..one.from + one.bytes).unwrap_or_default();

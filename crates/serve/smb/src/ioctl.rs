@@ -152,7 +152,7 @@ async fn of_file(request: &Request, asked: &Asks<'_>) -> Result<(Vec<u8>, NtStat
         code::QUERY_ALLOCATED_RANGES => {
             open.may(access::READ_DATA)?;
             let mut ranges = sparse::ranges(request, file, asked).await?;
-            // As many as fit: the client asks for the rest (MS-FSA §2.1.5.10.22).
+            // As many as fit: the client requests the rest (MS-FSA §2.1.5.10.22).
             let fits = asked.output_max as usize / sparse::RANGE * sparse::RANGE;
             if fits > 0 && ranges.len() > fits {
                 ranges.truncate(fits);

@@ -1,6 +1,6 @@
 //! Leases and oplocks (MS-SMB2 §3.3.4.6, §3.3.4.7, §3.3.5.9.8, §3.3.5.9.11, §3.3.5.22): what an
-//! open is granted, notifications of breaks, acknowledgements. What they are in the way of says the
-//! one table of all protocols ([`vfs::locks::leases`]).
+//! open is granted, notifications of breaks, acknowledgements. Conflicts are decided by the one
+//! table of all protocols ([`vfs::locks::leases`]).
 //!
 //! A break is posted to the mail of the holder's connection from whatever thread, and sent behind
 //! the answers that are there and before those of requests that are taken later. It never overtakes
@@ -31,7 +31,7 @@ use super::state::session::Session;
 use super::{reply, status};
 use files::{Node, recall};
 
-/// What a CREATE asks to cache.
+/// The caching that a CREATE requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CachingRequest {
     /// Nothing.

@@ -314,7 +314,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The session to which this connection asks to be bound, if it does, and that signs the
+    /// The session to which this connection requests to be bound, if it does, and that signs the
     /// answers. Their numbers are those of another connection: GMAC signs them only if an
     /// administrator has permitted that.
     fn to_bind(&self, header: &Header, binds: bool) -> Option<Rc<Session>> {

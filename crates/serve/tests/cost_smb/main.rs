@@ -20,7 +20,7 @@ use crate::world::World;
 /// tests, which is hardly optimised, checks its assertions, and may run on a slower machine. A cost
 /// without a limit is far above both.
 const COST_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1500 } else { 250 });
-/// Candidates of the gate, a minute; `PLIMSOLL_COSTS_CANDIDATES` says how many others.
+/// Candidates of the gate, a minute; `PLIMSOLL_COSTS_CANDIDATES` sets another number.
 const CANDIDATES: u64 = 1_000;
 /// How often one that is too expensive is tried again: what a machine does otherwise is not the
 /// request's.

@@ -33,8 +33,8 @@ pub fn number(name: &str) -> Option<usize> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// The search in one protocol: `PLIMSOLL_COSTS_CANDIDATES` says how many candidates,
-/// `PLIMSOLL_COSTS_SEED` from which seed on.
+/// The search in one protocol: `PLIMSOLL_COSTS_CANDIDATES` sets the number of candidates,
+/// `PLIMSOLL_COSTS_SEED` the first seed.
 pub struct Search {
     protocol: &'static str,
     seeds: std::ops::Range<u64>,

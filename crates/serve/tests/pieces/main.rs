@@ -88,7 +88,7 @@ pub type Outcome = Option<Vec<u8>>;
 pub trait Session {
     /// Sends requests, all at once.
     fn send(&mut self, ops: &[Op]) -> io::Result<()>;
-    /// The next answer: to which of them, and what it says.
+    /// The next answer: the index of its request, and its outcome.
     fn answer(&mut self) -> io::Result<(usize, Outcome)>;
 }
 

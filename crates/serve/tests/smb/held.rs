@@ -25,7 +25,7 @@ fn long_names(running: &Running) {
     maker.file(&root, "file");
 }
 
-/// Lists, reads and asks for an echo.
+/// Lists, reads and sends an ECHO.
 fn is_served(smb: &mut Smb) {
     let other = open_dir(smb, "other");
     assert_eq!(Search::of(other).all(smb).0, [".", ".."]);
@@ -112,7 +112,7 @@ fn responses_of_pipes_are_in_the_account() {
     };
     assert_eq!(refused, NtStatus::INSUFFICIENT_RESOURCES);
     let budgets = &running.scene.files.engine.budgets;
-    // One response has more than that; a core says what it holds now and then.
+    // One response has more than that; a core reports what it holds now and then.
     let held = wait_for("the bytes of pipes", patience(60), || {
         let bytes = budgets.bytes();
         (bytes >= 300 * i64::from(written)).then_some(bytes)

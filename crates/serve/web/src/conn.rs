@@ -1,6 +1,6 @@
 //! A connection of HTTP/1.1: requests come in order, and are answered in order.
 //!
-//! A body is read only as far as its handler asks for it, straight from the socket into the
+//! A body is read only as far as its handler requests it, straight from the socket into the
 //! handler's buffer. Small answers to requests that came together leave together; large parts of
 //! files leave from where they are in the page cache, if nothing encrypts them.
 

@@ -72,7 +72,7 @@ pub fn reason(status: u16) -> &'static str {
     }
 }
 
-/// An answer that says only how it went, in words too.
+/// An answer that contains only the status, in words too.
 pub fn plain(status: u16, words: &str) -> Response {
     let text = if words.is_empty() { reason(status) } else { words };
     let answer =

@@ -60,7 +60,7 @@ impl Engine {
         self.budgets.contain_async(step).await
     }
 
-    /// Runs an operation on the pool, flushes what it says, and completes it.
+    /// Runs an operation on the pool, performs the flush that it returns, and completes it.
     pub fn submit<O: Operation>(self: &Arc<Self>, slot: Slot, operation: O) {
         let engine = Arc::clone(self);
         slot.run(Box::new(move || engine.run(operation)));
@@ -111,8 +111,8 @@ impl Engine {
         true
     }
 
-    /// Runs an operation on a thread of its caller's own, which may wait, and flushes there what it
-    /// says.
+    /// Runs an operation on a thread of its caller's own, which may wait, and performs there the
+    /// flush that it returns.
     ///
     /// # Errors
     /// [`Status::Fault`] if it panics, which is counted; that the flush failed.

@@ -44,7 +44,7 @@ impl Span {
         into.extend(more.into_iter().map(|facts| self.with(facts)));
     }
 
-    /// It asks for `size` bytes from `offset` on; `inward` if the client sends them.
+    /// It requests `size` bytes from `offset` on; `inward` if the client sends them.
     pub fn range(&mut self, offset: u64, size: u64, inward: bool) {
         self.facts.offset = offset;
         self.facts.size = u32::try_from(size).unwrap_or(u32::MAX);

@@ -44,7 +44,7 @@ enum Came {
 
 type Step = Box<dyn FnOnce() -> Option<Flush> + Send>;
 
-/// An operation that does what a test says.
+/// An operation that does what a test specifies.
 struct Planned {
     step: Option<Step>,
     panics: (bool, bool),

@@ -26,7 +26,7 @@ impl Arrivals {
         self.received += bytes as u64;
         self.received_ns = stamp();
         match self.marks.back() {
-            // Nothing asks when they came.
+            // No call of `at` uses these marks.
             Some(_) if self.marks.len() >= ARRIVALS_MAX => self.marks.clear(),
             Some((bytes, _)) if *bytes < self.received => {
                 self.marks.push_back((self.received, self.received_ns));

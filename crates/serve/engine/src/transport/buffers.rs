@@ -109,9 +109,8 @@ impl ReplyBuf {
             self.bytes.resize(end, 0);
             self.written = end;
         } else {
-            // SAFETY: `end` is within the capacity just reserved, and `written` says that every
-            // byte below it was initialised in this same allocation (`known`), which nothing
-            // de-initialises.
+            // SAFETY: `end` is within the capacity just reserved, and by `written` every byte below
+            // it was initialised in this same allocation (`known`), which nothing de-initialises.
             unsafe { self.bytes.set_len(end) };
         }
         start

@@ -85,8 +85,8 @@ fn cookie(descriptor: RawFd) -> Option<u64> {
     let mut cookie = 0_u64;
     let mut length = size_of::<u64>() as libc::socklen_t;
     let option = (libc::SOL_SOCKET, libc::SO_COOKIE);
-    // SAFETY: `cookie` is as long as `length` says, for the kernel to fill; a descriptor that
-    // is not a socket is refused.
+    // SAFETY: `cookie` has the `length` bytes that the kernel may fill; a descriptor that is not a
+    // socket is refused.
     let done = unsafe {
         libc::getsockopt(descriptor, option.0, option.1, (&raw mut cookie).cast(), &raw mut length)
     };
@@ -96,7 +96,7 @@ fn cookie(descriptor: RawFd) -> Option<u64> {
 /// Opens a listening socket at `addr`.
 ///
 /// # Errors
-/// What the kernel says: the address is not ours, is in use, or needs a right that we lack.
+/// The error of the system call: the address is not local, is in use, or needs a missing privilege.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;

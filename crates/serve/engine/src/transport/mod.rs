@@ -40,7 +40,7 @@ pub use tasks::Tasks;
 /// Raises the soft limit on descriptors to the hard one; returns the limit that now holds.
 ///
 /// # Errors
-/// What the kernel says if the limit cannot be read or set.
+/// The error of the system call if the limit cannot be read or set.
 pub fn raise_descriptor_limit() -> std::io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit for the kernel to fill.

@@ -51,7 +51,7 @@ pub trait Answers: Send + Sync {
 /// A UDP socket for [`datagrams`].
 ///
 /// # Errors
-/// What the kernel says.
+/// The error of the system call.
 pub fn bind(addr: SocketAddr) -> io::Result<std::net::UdpSocket> {
     let socket = std::net::UdpSocket::bind(addr)?;
     socket.set_nonblocking(true)?;
@@ -142,7 +142,7 @@ pub fn connections(
     let service = Arc::clone(service);
     let new_core = move |core| SmallCore { core, service: Arc::clone(&service) };
     let connection = |core: Rc<SmallCore>, accepted, (), ending| async move {
-        // How it ended is of no interest: the client asks again over another one.
+        // How it ended is of no interest: the client repeats its request over another one.
         let _ended = serve(&core, accepted, ending).await;
     };
     let sockets = vec![(listener, ())];

@@ -103,7 +103,7 @@ impl Tls {
         Self::offering(credentials, Offer::FTP)
     }
 
-    /// Offers TLS with these, for whatever `offer` says.
+    /// Offers TLS with these, as `offer` specifies.
     ///
     /// # Errors
     /// They cannot be used.
@@ -178,7 +178,8 @@ fn config(from: &Credentials, offer: Offer) -> Result<Arc<ServerConfig>, Credent
             for root in certificates(pem).map_err(wrong)? {
                 roots.add(root).map_err(|e| wrong(e.to_string()))?;
             }
-            // A share that wants a certificate says so; a client without one may use the others.
+            // Shares that require a certificate check for it; a client without one may use the
+            // others.
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                 .allow_unauthenticated()
                 .build()

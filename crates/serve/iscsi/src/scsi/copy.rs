@@ -46,7 +46,7 @@ fn parameters() -> OperatingParameters {
     }
 }
 
-/// What page 8Fh of the vital product data says.
+/// The content of page 8Fh of the vital product data.
 pub(super) fn third_party_copy() -> ThirdPartyCopy {
     let commands = vec![(0x83, vec![0]), (0x84, vec![0, 3, 4])];
     ThirdPartyCopy { commands, parameters: parameters() }

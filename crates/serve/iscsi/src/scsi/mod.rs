@@ -349,7 +349,7 @@ fn check_range(unit: &Unit, lba: u64, count: u64) -> Result<(), Fail> {
 /// Byte offset and bytes of blocks that are there and no more than one command may move.
 ///
 /// # Errors
-/// [`check_range`]'s; INVALID FIELD IN CDB for more than the block limits say.
+/// [`check_range`]'s; INVALID FIELD IN CDB for more than the block limits allow.
 fn bytes_of(unit: &Unit, blocks: Blocks) -> Result<(u64, u64), Fail> {
     check_range(unit, blocks.lba, blocks.count.into())?;
     let block = u64::from(unit.identity.block);
@@ -360,7 +360,7 @@ fn bytes_of(unit: &Unit, blocks: Blocks) -> Result<(u64, u64), Fail> {
     Ok((blocks.lba * block, length))
 }
 
-/// Where the field of a CDB is that says how many blocks.
+/// Where a CDB has its field for the number of blocks.
 trait CountAt {
     fn count_at(&self) -> u16;
 }

@@ -103,7 +103,8 @@ fn commands(timeouts: bool, query: OpcodeQuery, out: &mut ReplyBuf) -> Result<()
             put_all_commands(supported(), timeouts, out.vec());
             return Ok(());
         }
-        // Each asks for the other kind of command at its own fault (SPC-5 table 190).
+        // REPORTING OPTIONS that do not fit the kind of command are an invalid field (SPC-5 table
+        // 190).
         OpcodeQuery::One(opcode) if has_actions(opcode) => return Err(bad_field(2)),
         OpcodeQuery::One(opcode) => find(opcode, None),
         OpcodeQuery::OneAction(opcode, action) => {

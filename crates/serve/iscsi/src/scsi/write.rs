@@ -6,8 +6,8 @@ use super::miscompare::{difference, miscompare};
 use super::{Done, Fail, Outcome, Request, bytes_of, read_failed, writable, write_failed};
 use crate::unit::Unit;
 
-/// WRITE. The initiator may have sent less than the command has; then so much is written (RFC 7143
-/// §11.4.5.1: the residual says so).
+/// WRITE. The initiator may have sent less than the command has; then so much is written (the
+/// residual count reports it, RFC 7143 §11.4.5.1).
 pub(super) fn write(request: &Request, io: Io, data: &[u8], may_block: bool) -> Outcome {
     let unit = &request.unit;
     writable(unit)?;

@@ -1,5 +1,5 @@
 //! The data of a write as it comes (RFC 7143 §4.2.5.2, §11.7, §11.8): immediate, unsolicited, and
-//! what R2Ts ask for. Pure: it says what to ask for and where what came belongs.
+//! solicited by R2Ts. Pure: it returns what to request and where received data belongs.
 
 use std::collections::VecDeque;
 

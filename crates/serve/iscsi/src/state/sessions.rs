@@ -19,7 +19,7 @@ pub enum Order {
     Stay,
     /// Another login has taken its place: at once.
     Replaced,
-    /// An administrator says so: the initiator is asked to log out.
+    /// An administrator ends it: the initiator is requested to log out.
     Logout,
 }
 

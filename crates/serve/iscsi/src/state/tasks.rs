@@ -1,8 +1,8 @@
 //! Tasks that have not ended, and how they end when they are aborted (SAM-5 §7).
 //!
-//! A task is aborted by a [`Verdict`]. One that has not begun never does, then, and its data goes
-//! at once, however long its disk is stuck; one that runs is waited for, since only its end says
-//! that it has no further effect.
+//! A task is aborted by a [`Verdict`]. One that has not begun never does, then, and its data is
+//! freed at once, however long its disk is stuck; one that runs is waited for, since only its end
+//! shows that it has no further effect.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -48,7 +48,7 @@ fn asks(client: &mut Client) -> Vec<R2t> {
     }
 }
 
-/// Waits until the service says so of what it holds.
+/// Waits until the bytes that the service holds satisfy this.
 fn await_bytes(bench: &Bench, is_so: impl Fn(i64) -> bool) {
     let (budgets, end) = (&bench.iscsi.engine.budgets, Instant::now() + Duration::from_secs(30));
     while !is_so(budgets.bytes()) {

@@ -73,8 +73,8 @@ fn answer(far: Blocking, asked: TreeRequest, at: Reachable, _permit: RunPermit) 
     done.is_ok()
 }
 
-/// Moves bytes between the channel and the run, and writes down what the run does, until the run
-/// says no more.
+/// Moves bytes between the channel and the run, and records the operations of the run, until the
+/// run ends its output.
 async fn carry(
     core: &Core,
     near: UnixStream,

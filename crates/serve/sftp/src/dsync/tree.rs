@@ -263,7 +263,7 @@ impl ShareTree {
         opened.and_retain((self.fs(), self.cx()), file)
     }
 
-    /// Gives a file what `wanted` says of it: what can be given is, also when something cannot.
+    /// Gives a file the metadata `wanted`: what can be given is, also when something cannot.
     fn give(&self, (file, attr): (&Handle, &Attr), wanted: &Meta, keep: Keep) -> Result<()> {
         let now = self.contained(|| seen(self.fs(), self.cx(), (file, attr)))?.meta;
         let (mut done, id) = (Ok(()), self.id(file));

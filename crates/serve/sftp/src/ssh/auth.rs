@@ -1,5 +1,5 @@
 //! Authentication (RFC 4252): what to answer to each request. Passwords are judged elsewhere, on a
-//! thread that may wait; this says that one is to be, and hears of the outcome.
+//! thread that may wait; `Outcome::Judge` requests that, and `Auth::judged` takes the result.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -166,7 +166,8 @@ impl Auth {
         let offer = Offer { user, from, now_s, lines: &lines, authorities: &authorities };
         let accepted = offer.judge(algorithm, key);
         let Some(signature) = signature else {
-            // Asking is no try: an agent with many keys asks for each. But there is an end to it.
+            // A query is not an attempt: an agent with many keys sends one for each. Their number
+            // is limited.
             self.questions += 1;
             if self.questions > SSH_KEY_QUESTIONS_MAX {
                 return Ok(enough());

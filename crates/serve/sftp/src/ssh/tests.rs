@@ -498,7 +498,7 @@ fn channels_on_which_nothing_begins_hold_little_and_give_it_back() {
                 client.message().await;
                 client.send(&Message::ChannelData { recipient, data: &data }).await;
             }
-            // Its answer says that all before it has been taken.
+            // Its answer shows that all before it has been taken.
             let name = "keepalive@openssh.com";
             client.send(&Message::GlobalRequest { name, want_reply: true, data: b"" }).await;
             client.message().await;

@@ -19,7 +19,7 @@ use crate::{facts, io, lock, set_info, status};
 /// Bytes of a range: its offset and its length.
 pub(super) const RANGE: usize = 16;
 
-/// SET_SPARSE: marks a file as one that may have holes. No input says that it may.
+/// SET_SPARSE: marks a file as one that may have holes. Without input it is marked.
 ///
 /// # Errors
 /// The status of the response.

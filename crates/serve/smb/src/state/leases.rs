@@ -228,7 +228,7 @@ pub(crate) trait EndsParked: Send + Sync {
 /// The route of an open, which changes with its connection.
 pub(crate) type SharedRoute = Arc<Mutex<Route>>;
 
-/// Notifies the holder of a lease, as the route of an open says.
+/// Notifies the holder of a lease by the route of an open.
 pub(crate) struct Notice(pub SharedRoute);
 
 /// The route as it is now.

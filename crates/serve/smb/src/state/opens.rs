@@ -90,7 +90,7 @@ pub(crate) struct OpenFile {
     pub mode: Cell<u32>,
     /// Times that what is done with this open does not change.
     pub user_times: Cell<UserTimes>,
-    /// Where the client says that it is.
+    /// The current byte offset (FilePositionInformation).
     pub position: Cell<u64>,
     /// Locks of no bytes before the first one, which nothing is in the way of.
     pub locks_of_nothing: Cell<u32>,

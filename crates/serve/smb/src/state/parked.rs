@@ -171,11 +171,11 @@ impl<T> ParkedOpens<T> {
         Ok(())
     }
 
-    /// Takes out one that waits, if `is_its` says that it is this client's: it has a connection
+    /// Takes out one that waits, if `is_its` accepts it as this client's: it has a connection
     /// again.
     ///
     /// # Errors
-    /// What `is_its` says; `otherwise` if there is none.
+    /// The error of `is_its`; `otherwise` if there is none.
     pub fn take<E>(
         &self,
         id: u64,
@@ -219,7 +219,8 @@ impl<T> ParkedOpens<T> {
         late
     }
 
-    /// Takes out what `goes` says of what waits. It is asked under the lock: it must be brief.
+    /// Takes out those for which `goes` returns true. It is called under the lock: it must be
+    /// brief.
     pub fn take_if(&self, goes: impl Fn(&T) -> bool) -> Vec<T> {
         let mut inner = self.inner();
         let gone = inner.parked.iter().filter(|(_, (_, what))| goes(what)).map(|(id, _)| *id);

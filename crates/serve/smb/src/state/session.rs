@@ -189,7 +189,7 @@ impl Session {
         Running(self)
     }
 
-    /// A request of it waits for the end of all others, as [`Session::has_others`] says.
+    /// A request of it waits for the end of all others; see [`Session::has_others`].
     pub fn waits_for_others(&self) {
         self.closing.set(self.closing.get() + 1);
     }

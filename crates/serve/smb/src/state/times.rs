@@ -44,7 +44,7 @@ pub enum AskedTime {
 }
 
 impl AskedTime {
-    /// What a field asks; `None` for other negative numbers, which are no time.
+    /// The request in a field; `None` for other negative numbers, which are no time.
     pub const fn of(field: u64) -> Option<Self> {
         Some(match field {
             0 => Self::Nothing,

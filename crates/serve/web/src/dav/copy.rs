@@ -365,7 +365,7 @@ impl Copying<'_, '_> {
 
     async fn file(&self, node: &Node, spot: &Spot) -> vfs::fs::Result<()> {
         let (core, who) = (self.job.core, &self.job.who);
-        // Also asks whether the caller may read it.
+        // Also checks that the caller may read it.
         let reader = core.reader(who, node.clone()).await?;
         let set = SetAttr { mode: Some(node.attr.mode & 0o777), ..self.job.new_file() };
         let mut upload = core.upload(who, spot, How::Atomic(set)).await?;

@@ -307,7 +307,7 @@ impl Locks {
     }
 
     /// Ends the locks at a path and on what was there, unless `keep_root`, and all below: what they
-    /// were on has gone. Of a file that has other names `of` says nothing.
+    /// were on has gone. `of` has no file if that has other names.
     ///
     /// # Errors
     /// It cannot be written; they have ended all the same, until a restart.

@@ -66,7 +66,7 @@ fn time_goes_where_it_was_spent() {
     pass(5);
     // Of the 7 ms between the polls 3 were those of the part.
     assert_ms(&clock, arrived_ns, [10 + 7 - 3, 4, 1, 1, 1, 5]);
-    // The same while its reply is being sent: only what says so is inline.
+    // The same while its reply is being sent: only what runs in `inline` counts as inline.
     let arrived_ns = stamp();
     let mut clock = PhaseClock::new(arrived_ns);
     poll_twice(sending(&mut clock, pin!(waits_once())));

@@ -24,7 +24,7 @@ const RECORD: usize = 1 << 14;
 const RECORD_EXTRA: usize = 64;
 /// Room that must be free behind what came before more is received: a whole record fits.
 const ROOM_MIN: usize = RECORD + 512;
-/// Room for a message of the handshake at first; it says if it needs more.
+/// Initial room for a message of the handshake; it grows if the message needs more.
 const HANDSHAKE_ROOM: usize = 4 << 10;
 /// Steps without anything from outside: alert, close, and some more; beyond it something is wrong.
 const STEPS_MAX: usize = 64;

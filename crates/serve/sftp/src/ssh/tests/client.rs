@@ -65,7 +65,7 @@ impl Client {
     async fn flush(&mut self) -> Result<(), Error> {
         let bytes = self.transport.output().unwrap().to_vec();
         self.transport.sent(bytes.len());
-        // The server may have hung up; then reading says so.
+        // The server may have hung up; then reading reports it.
         let _ = self.stream.write_all(&bytes).await;
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Client {
         self.next_message().await.expect("a message")
     }
 
-    /// The reason with which the server ends the connection, whatever it says before.
+    /// The reason with which the server ends the connection; messages before that are skipped.
     pub(super) async fn farewell(&mut self) -> Option<u32> {
         loop {
             match self.next_message().await {

@@ -1,4 +1,4 @@
-//! A record says what the lock was; a damaged one is none.
+//! A record contains all of a lock; a damaged one decodes to none.
 
 use super::*;
 

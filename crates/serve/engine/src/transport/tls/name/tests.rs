@@ -33,7 +33,7 @@ fn a_name_that_cannot_be_shown_is_none() {
 fn what_is_no_certificate_has_no_name_and_does_no_harm() {
     let good = certificate(&[(DnType::CommonName, "host.example")]);
     for end in 0..good.len() {
-        // Cut short: the outermost length says more than there is.
+        // Cut short: the outermost length is more than the bytes that remain.
         assert_eq!(common_name(&good[..end]), None);
     }
     let mut random = SeededRandom::new(3);
