@@ -8,15 +8,15 @@
 //! - [`collect`]: merges the cores' seconds with samples of the machine.
 //! - [`store`]: append-only segments by second, minute and hour.
 //! - [`query`]: a statistic id and an interval in, a graph out; from the store or the recorder.
-//! - [`kept`]: the datasets that are recorded in addition.
+//! - [`recorded`]: the datasets that are recorded in addition.
 //! - [`alert`]: their conditions, and when they fire. [`node`]: worksheets and datasets.
 
 pub mod alert;
 pub mod bus;
 pub mod collect;
-pub mod kept;
 pub mod model;
 pub mod names;
 pub mod node;
 pub mod query;
+pub mod recorded;
 pub mod store;

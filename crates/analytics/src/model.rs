@@ -12,10 +12,10 @@ use std::sync::Arc;
 use base::limits::{SUM_KEYS_FACTOR, SUM_ROWS_MAX};
 use probe::cell::Cell;
 
-mod kept;
+mod pairs;
 
-pub use kept::PAIRS;
-pub(crate) use kept::rows_max;
+pub use pairs::PAIRS;
+pub(crate) use pairs::rows_max;
 
 /// A figure of a sample is kept as a whole number of hundredths.
 pub const SAMPLE_SCALE: f64 = 100.0;

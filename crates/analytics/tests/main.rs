@@ -2,7 +2,7 @@
 //! linked with everything.
 
 mod exact;
-mod kept;
 mod memory;
+mod recorded;
 mod scripts;
 mod sums;

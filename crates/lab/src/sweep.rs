@@ -13,7 +13,7 @@
 //!   [`server`] of this program's own. [`turns`]: blocks of several, one after the other.
 //! - [`diagnosis`]: TCP's accounting of a server's connections. [`limiter`]: from TCP's own
 //!   accounting to a name. [`run`]: the rounds.
-//! - [`record`] has the results, [`told`] formats them as text, [`cli`] is `plimsoll lab sweep`.
+//! - [`record`] has the results, [`text`] formats them as text, [`cli`] is `plimsoll lab sweep`.
 
 pub mod carrier;
 pub mod carriers;
@@ -32,7 +32,7 @@ pub mod server;
 pub mod sockets;
 pub mod stop_and_wait;
 pub mod stream;
-pub mod told;
+pub mod text;
 pub mod transport;
 pub mod turns;
 

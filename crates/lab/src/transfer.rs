@@ -7,14 +7,14 @@
 //! of the same family in the same round.
 //!
 //! - [`plan`] is the job file, [`run`] has the rounds, [`record`] the results, [`findings`] the
-//!   result in sentences; [`told`] formats it as text.
+//!   result in sentences; [`text`] formats it as text.
 
 pub mod findings;
 pub mod plan;
 pub mod record;
 pub mod run;
 pub mod stats;
-pub mod told;
+pub mod text;
 
 pub use plan::Plan;
 pub use record::Comparison;

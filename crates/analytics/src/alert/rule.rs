@@ -401,7 +401,7 @@ fn keep(text: Option<String>, seconds: Option<u64>) -> Result<Option<(StatId, u6
     let Some(text) = text else { return Ok(None) };
     let stat: StatId =
         text.parse().map_err(|e: probe::stat::StatError| wrong("keep", e.to_string(), KNOWN))?;
-    crate::kept::check(&stat).map_err(|e| wrong("keep", e.to_string(), e.hint()))?;
+    crate::recorded::check(&stat).map_err(|e| wrong("keep", e.to_string(), e.hint()))?;
     Ok(Some((stat, seconds.unwrap_or(KEPT_FOR_DEFAULT_S))))
 }
 

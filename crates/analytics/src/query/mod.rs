@@ -15,9 +15,9 @@ use probe::schema::{Statistic, schema};
 use probe::stat::{StatError, StatId};
 
 use crate::bus::{Bus, Ticks};
-use crate::kept::DatasetTable;
 use crate::model::{Frame, Key};
 use crate::names::{Dimension, Names, Resolver};
+use crate::recorded::DatasetTable;
 use crate::store::{Fidelity, Part, Store, StoreError};
 
 mod bins;

@@ -157,7 +157,7 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
             let pid: u32 = text?.trim().parse().ok()?;
             Some(json!({ "format": "lock of a state directory", "last_pid": pid }))
         }
-        "kept.json" => analytics::kept::inspect(text?),
+        "kept.json" => analytics::recorded::inspect(text?),
         "hardware.json" => {
             let watch: host_hardware::watch::Watch = serde_json::from_slice(bytes).ok()?;
             Some(json!({ "format": "hardware that was seen", "seen": watch }))

@@ -4,8 +4,8 @@
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use analytics::kept::{Dataset, KeepError};
 use analytics::query::Engine;
+use analytics::recorded::{Dataset, KeepError};
 use base::clock::{Clock, NS_PER_S};
 use base::limits::KEPT_FILE_MAX;
 use base::node::{Path, Value};

@@ -4,12 +4,13 @@
 //!   connections in one thread; [`step`]: one step; [`steady`]: the rules of when a step and when a
 //!   staircase is done; [`server`]: the server's side, [`locate`]: where it is, [`counts`]: what it
 //!   counted itself; [`network`], [`subnets`]: several addresses of one server; [`evidence`]: what
-//!   the limiter is judged by; [`watch`]: the server of a load without steps; [`told`]: progress.
+//!   the limiter is judged by; [`watch`]: the server of a load without steps; [`events`]: progress.
 
 pub mod agents;
 mod cold;
 pub mod counts;
 pub mod distribution;
+pub mod events;
 pub mod evidence;
 pub mod exchange;
 pub mod locate;
@@ -19,7 +20,6 @@ pub mod server;
 pub mod steady;
 pub mod step;
 mod subnets;
-pub mod told;
 pub mod watch;
 
 use crate::agent::join::PROGRAM;
@@ -45,6 +45,7 @@ use crate::workload::Kind;
 use agents::{Agents, AgentsError, Source};
 use base::clock::Deadline;
 use base::limits::{LAB_CLEAN_MAX, LAB_SILENCE_MAX};
+pub use events::{RunEvent, StepReport};
 use network::Subnet;
 use server::api::ServerApi;
 use server::{ServerSample, ServerView, Unseen};
@@ -52,7 +53,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use step::{Ran, StepError, StepSetup};
-pub use told::{RunEvent, StepReport};
 
 /// How a run is made.
 #[derive(Debug, Clone)]

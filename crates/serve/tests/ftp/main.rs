@@ -20,5 +20,5 @@ mod sent;
 mod sessions;
 mod slow;
 mod tls;
-mod told;
+mod transfer_log;
 mod transfers;

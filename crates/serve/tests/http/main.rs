@@ -23,5 +23,5 @@ mod sent;
 mod sign_in;
 mod slow;
 mod stand;
-mod told;
+mod transfer_log;
 mod uploads;

@@ -19,5 +19,5 @@ mod scene;
 #[path = "../nfs3/scripted.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod scripted;
-mod told;
+mod transfer_log;
 mod uploads;
