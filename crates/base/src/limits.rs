@@ -412,9 +412,9 @@ pub const TABLE_WRITE_EVERY: Duration = Duration::from_secs(1);
 pub const NAMES_MAX: usize = 131_072;
 /// Recently looked-up names that are found without a walk: some 100 bytes each.
 pub const NAMES_RECENT_MAX: usize = 65_536;
-/// A directory that changed later than this ago may change again with the same change time: two of
-/// the slowest kernel ticks (10 ms), and a margin for clocks read in between.
-pub const NAME_SETTLED: Duration = Duration::from_millis(50);
+/// A file that changed later than this ago may change again with the same change time: two of the
+/// slowest kernel ticks (10 ms), and a margin for clocks read in between.
+pub const CHANGE_SETTLED: Duration = Duration::from_millis(50);
 /// Interval of sweeps of one part of the table of held files; each part is swept every 32 s.
 pub const SWEEP_EVERY: Duration = Duration::from_millis(500);
 /// Files up to which the whole table is swept at once, every 32 s: some milliseconds of work, where

@@ -1,5 +1,8 @@
 //! Attributes of a file, and the changes that a caller may ask for.
 
+use base::clock::NS_PER_S;
+use base::limits::CHANGE_SETTLED;
+
 /// Seconds and nanoseconds since the epoch; seconds may be negative on disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time {
@@ -18,6 +21,15 @@ impl Time {
     /// The time that is `ns` nanoseconds after the epoch.
     pub const fn from_ns(ns: u64) -> Self {
         Self { sec: (ns / 1_000_000_000) as i64, nsec: (ns % 1_000_000_000) as u32 }
+    }
+
+    /// Whether a change after the time `now` (nanoseconds since the epoch) gets another change time
+    /// than this one.
+    pub fn is_settled(self, now: u64) -> bool {
+        let changed = u64::try_from(self.sec).ok().and_then(|sec| sec.checked_mul(NS_PER_S));
+        let changed = changed.and_then(|ns| ns.checked_add(u64::from(self.nsec)));
+        let settled = CHANGE_SETTLED.as_nanos() as u64;
+        changed.is_some_and(|changed| changed.saturating_add(settled) < now)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::handle::Handle;
 use crate::status::Status;
 
 /// Its name, without `user.`.
-const NAME: &[u8] = b"DOSATTRIB";
+pub(crate) const NAME: &[u8] = b"DOSATTRIB";
 /// Fields of versions 3 to 5 that say something.
 const HAS_ATTRIBUTES: u32 = 1;
 const HAS_CREATED: u32 = 0x10;

@@ -147,3 +147,5 @@ mod snapshots;
 mod turns;
 #[path = "host/upkeep.rs"]
 mod upkeep;
+#[path = "host/xattr_cache.rs"]
+mod xattr_cache;

@@ -187,3 +187,6 @@ pub const SMB_PREVIOUS_WAIT: Duration = Duration::from_secs(5);
 pub const SMB_PARK_WAIT: Duration = Duration::from_secs(2);
 /// Bytes that a pipe holds for its reader: a list of ten thousand shares.
 pub const SMB_PIPE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of an extended attribute that are cached of a file: `user.DOSATTRIB` has 24 as Plimsoll
+/// writes it, and some more as Samba does.
+pub const XATTR_CACHED_MAX: usize = 128;

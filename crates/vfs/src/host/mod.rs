@@ -8,7 +8,8 @@
 //! - [`node`], [`nodes`]: files we hold a descriptor on; [`open`], [`open_files`]: descriptors for
 //!   reading and writing; [`stream`]: directories that are being read; [`descriptors`]: the count.
 //! - [`drop_cache`]: its files out of the page cache. [`snapshots`]: snapshots of a share.
-//! - [`recent`]: recent lookups; [`sweep`]: closes what is unused; [`retain`]: removed open files.
+//! - [`recent`]: recent lookups; [`xattr_cache`]: an attribute that SMB reads often; [`sweep`]:
+//!   closes what is unused; [`retain`]: removed open files.
 //! - [`read`], [`list`], [`create`], [`change`], [`extents`], [`xattr`], [`space`]: the operations;
 //!   [`durable`], [`flush_state`]: their flushes.
 //!
@@ -51,6 +52,7 @@ pub mod sys;
 mod table;
 pub mod watch;
 mod xattr;
+mod xattr_cache;
 
 use std::ffi::CStr;
 use std::io;

@@ -17,6 +17,7 @@ use crate::host::ids::{self, Ident};
 use crate::host::lock::lock;
 use crate::host::open::OpenFile;
 use crate::host::stream::Stream;
+use crate::host::xattr_cache::CachedXattr;
 
 /// A file we hold.
 pub struct Node {
@@ -48,6 +49,8 @@ pub struct Node {
     pub changes: Changes,
     /// Birth time, once it was requested.
     pub birth: OnceLock<Option<Time>>,
+    /// Attributes and time of creation as Windows has them ([`crate::dos`]).
+    pub dos: CachedXattr,
     pub(super) used: AtomicBool,
     pub(super) pinned: bool,
     /// By how many it is retained; changed under the lock of its part.
@@ -77,6 +80,7 @@ impl Node {
             acl_ctime: AtomicU64::new(0),
             changes: Changes::default(),
             birth: OnceLock::new(),
+            dos: CachedXattr::default(),
             used: AtomicBool::new(false),
             pinned: false,
             retained: AtomicUsize::new(0),

@@ -4,12 +4,12 @@
 //! An entry holds as long as its directory has the change time that it had before the name was
 //! found: every name that comes or goes moves it. Where change times are as coarse as the
 //! kernel's tick, a name could come and go within one; so nothing is remembered of a directory
-//! that changed within the last [`NAME_SETTLED`].
+//! that changed within the last [`CHANGE_SETTLED`](base::limits::CHANGE_SETTLED).
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, Weak};
 
-use base::limits::{NAME_SETTLED, NAMES_RECENT_MAX};
+use base::limits::NAMES_RECENT_MAX;
 use probe::op::FileId;
 
 use crate::attr::Time;
@@ -57,12 +57,7 @@ impl Recent {
     /// A name was found at the time `now` (nanoseconds since the epoch), before which its
     /// directory had the change time `ctime`.
     pub fn note(&self, dir: &Node, ctime: Time, now: u64, name: &[u8], node: &Arc<Node>) {
-        let changed = u64::try_from(ctime.sec)
-            .ok()
-            .and_then(|sec| sec.checked_mul(base::clock::NS_PER_S))
-            .and_then(|ns| ns.checked_add(u64::from(ctime.nsec)));
-        let settled = NAME_SETTLED.as_nanos() as u64;
-        if changed.is_some_and(|changed| changed.saturating_add(settled) < now) {
+        if ctime.is_settled(now) {
             let (dir, node) = (dir.id, Arc::downgrade(node));
             *lock(self.slot(dir, name)) =
                 Some(CachedLookup { dir, ctime, name: name.into(), node });
