@@ -40,7 +40,6 @@ impl HostFs {
         // Elsewhere than on the file systems we know, others may change attributes unseen. Users
         // may not read those of each file.
         let is_cached = name == dos::NAME && self.inline.attr && cx.cred.uid == 0;
-        let now = base::clock::wall_ns();
         let node = if is_cached { self.node(cx, file)? } else { self.may_ask(cx, file)? };
         let ctime = if is_cached { Some(self.attr(&node)?.ctime) } else { None };
         if let Some(value) = ctime.and_then(|ctime| node.dos.get(ctime)) {
@@ -52,6 +51,7 @@ impl HostFs {
             return Err(Status::NotFound);
         }
         let _caller = self.as_caller(cx)?;
+        let now = base::clock::wall_ns();
         let value = xattr::get(node.fd(), &name, XATTR_VALUE_MAX).map_err(status);
         if let Some(ctime) = ctime {
             node.dos.note(ctime, now, &value);
