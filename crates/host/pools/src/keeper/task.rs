@@ -263,7 +263,7 @@ impl Keeper {
         let title = old.identity.title();
         let new_name = new.name.clone();
         self.begin(name, task, move |keeper, task| {
-            in_volume(&volume, task, "replace the disk", || volume.replace(devid, &path))?;
+            with_free_chunks(&volume, task, "replace the disk", || volume.replace(devid, &path))?;
             if task.is_stopped() {
                 return wrong("it was stopped");
             }
@@ -292,7 +292,7 @@ impl Keeper {
         task.begin(Phase::Remove, old.member.allocated);
         let title = old.identity.title();
         self.begin(name, task, move |_, task| {
-            in_volume(&volume, task, "remove the disk", || volume.remove(devid))?;
+            with_free_chunks(&volume, task, "remove the disk", || volume.remove(devid))?;
             Ok(format!("The disk {title} is removed from the pool."))
         })?;
         Ok(format!("The removal of the disk {} has begun.", old.identity.title()))
@@ -311,7 +311,7 @@ impl Keeper {
             }
             let spaces = tried(volume.spaces(), "read the space of the pool")?;
             if without_copies(profile, &spaces) > 0 {
-                in_volume(volume, task, "convert the pool", || volume.convert(profile))?;
+                with_free_chunks(volume, task, "convert the pool", || volume.convert(profile))?;
             }
             let spaces = tried(volume.spaces(), "read the space of the pool")?;
             if without_copies(profile, &spaces) == 0 {
@@ -447,8 +447,8 @@ impl Keeper {
     }
 }
 
-/// Does what may lack room in a volume, and frees chunks where it does.
-fn in_volume(
+/// Makes an attempt that may lack room in a volume, after each lack with more of its chunks free.
+fn with_free_chunks(
     volume: &Volume,
     task: &Task,
     what: &str,
