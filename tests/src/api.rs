@@ -3,10 +3,12 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use base::text::percent;
 use serde_json::Value;
+
+use crate::deadline::Deadline;
 
 /// Longest wait for one answer.
 const ANSWER: Duration = crate::patience(30);
@@ -162,11 +164,11 @@ impl Api {
     /// # Panics
     /// When it does not get there.
     pub fn wait_counter(&self, stat: &str, started: i64, count: u64) {
-        let end = Instant::now() + Duration::from_secs(30) * crate::BUSY;
+        let mut deadline = Deadline::after(crate::patience(30));
         let seen = || self.count(stat, (started, now() + 1));
         let mut last = seen();
         while last != count {
-            assert!(Instant::now() < end, "{stat}: {last}, and not {count}");
+            assert!(!deadline.is_over(), "{stat}: {last}, and not {count}");
             std::thread::sleep(AGAIN);
             last = seen();
         }
@@ -196,18 +198,18 @@ pub fn sum(values: &Value) -> u64 {
     values.filter_map(Value::as_f64).sum::<f64>().round() as u64
 }
 
-/// Asks until there is an answer; `deadline` is that of a machine that has little else to do.
+/// Asks until there is an answer; `limit` is that of a machine that has little else to do.
 ///
 /// # Panics
 /// When there is none by the deadline.
-pub fn wait_for<T>(what: &str, deadline: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
-    let deadline = deadline * crate::BUSY;
-    let end = Instant::now() + deadline;
+pub fn wait_for<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+    let limit = limit * crate::BUSY;
+    let mut deadline = Deadline::after(limit);
     loop {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(Instant::now() < end, "not within {deadline:?}: {what}");
+        assert!(!deadline.is_over(), "not within {limit:?}: {what}");
         std::thread::sleep(AGAIN);
     }
 }

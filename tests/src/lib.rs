@@ -10,6 +10,7 @@ pub mod bridge;
 pub mod browser;
 pub mod cgroup;
 pub mod crash;
+pub mod deadline;
 pub mod disk;
 pub mod ftp;
 pub mod ganesha;

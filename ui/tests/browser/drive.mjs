@@ -3,13 +3,8 @@
 //   {"do": "open", "url", "user", "password"}   then any of WAYS below; answers {"ok": …} or {"error": "…"}
 import { createInterface } from 'node:readline';
 import { launch } from './chromium.mjs';
+import { PATIENCE, SOON } from './patience.mjs';
 import { localTime, read as readText, readLocalTime } from '../../src/lib/kinds.ts';
-
-/** Everything is there within this time, or is missing (ms). */
-const PATIENCE = Number(process.env.PATIENCE_MS ?? 60_000);
-
-/** What a page has that is there at all is there soon (ms). */
-const SOON = 12_000;
 
 /** What is said against something stays at least this long if it is meant (ms). */
 const MEANT = 3000;

@@ -2,9 +2,7 @@
 // any of WAYS below, each in a folder's page at "url"; answers {"ok": …} or {"error": "…"}.
 import { createInterface } from 'node:readline';
 import { launch } from './chromium.mjs';
-
-/** Everything is there within this time, or is missing (ms); the machine may be busy. */
-const PATIENCE = 180_000;
+import { PATIENCE } from './patience.mjs';
 
 let page = null;
 let answerTo = '';

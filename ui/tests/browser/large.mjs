@@ -6,6 +6,7 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { launch, target } from './chromium.mjs';
+import { PATIENCE } from './patience.mjs';
 import { covered, ELEMENTS_MAX, faults } from './layout.mjs';
 import { nodesOf, settled, step } from './pages.mjs';
 
@@ -17,8 +18,6 @@ const OTHERS = ['/', '/analytics', '/analytics?w=all.ops[share]&w=all.ops[client
   '/configuration?view=history', '/configuration?view=file', '/maintenance?view=audit'];
 const USERS = '/configuration/users';
 const LUNS = '/shares/default/luns';
-/** Everything has happened within this time, also on a machine that is shared, or has failed (ms). */
-const PATIENCE = 60_000;
 /** Processor time of the main thread until a page is there, and time of an answer of the API (ms). */
 const PAINT_MAX = 1000;
 const ANSWER_MAX = 200;

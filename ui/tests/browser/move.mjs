@@ -4,9 +4,8 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { launch, target } from './chromium.mjs';
+import { PATIENCE } from './patience.mjs';
 
-/** Everything has happened within this time, also on a machine that is shared (ms). */
-const PATIENCE = 60_000;
 const NETWORK = '/configuration/network';
 const { ELSEWHERE, ITEM, KEEP } = process.env;
 const bar = (page) => page.getByRole('region', { name: 'Unconfirmed change' });

@@ -3,6 +3,7 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { launch, target } from './chromium.mjs';
+import { PATIENCE } from './patience.mjs';
 import { alerts } from './alerts.mjs';
 import { connection } from './connection.mjs';
 import { cluster } from './cluster.mjs';
@@ -14,9 +15,6 @@ import { lab } from './lab.mjs';
 import { many } from './many.mjs';
 import { network } from './network.mjs';
 import { tree } from './tree.mjs';
-
-/** Everything has happened within this time, also on a machine that is shared, or has failed (ms). */
-const PATIENCE = 60_000;
 
 async function signIn(page, where, path = '/login') {
   await page.goto(where.url + path);
