@@ -171,9 +171,7 @@ fn faults(status: &Status) -> Vec<Fault> {
         // What is known of the cluster is out of date.
         return faults;
     }
-    for one in status.resources.iter().filter(|one| one.owner.is_none()) {
-        faults.push(unowned(one));
-    }
+    faults.extend(status.resources.iter().filter_map(|one| unserved(status, one)));
     faults.extend(status.resources.iter().filter_map(|one| unreached(status, one)));
     faults.extend(status.resources.iter().filter_map(|one| kept(status, one)));
     if status.members.len() < 2 {
@@ -188,15 +186,25 @@ fn faults(status: &Status) -> Vec<Fault> {
     faults
 }
 
-fn unowned(one: &ResourceStatus) -> Fault {
-    let why = one.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-    Fault {
-        id: format!("cluster-resource-{}", one.name),
+/// A resource without an owner, or one that this head starts after a failure: between two attempts
+/// it is still the same problem.
+fn unserved(status: &Status, one: &ResourceStatus) -> Option<Fault> {
+    let name = &one.name;
+    let what = match (&one.owner, &one.why) {
+        (None, None) => format!("No head owns the resource {name}."),
+        (None, Some(why)) => format!("No head owns the resource {name}: {why}."),
+        (Some(head), Some(why)) if *head == status.head && one.state == "starting" => {
+            format!("The head {head} does not serve the resource {name} yet: {why}.")
+        }
+        _ => return None,
+    };
+    Some(Fault {
+        id: format!("cluster-resource-{name}"),
         severity: Severity::Critical,
-        what: format!("No head owns the resource {}{why}.", one.name),
+        what,
         impact: "Its shares are not served.".to_owned(),
         remedy: "Start a head that can serve it; its log has the reason of a failure.".to_owned(),
-    }
+    })
 }
 
 /// A resource that clients would not reach at this head.

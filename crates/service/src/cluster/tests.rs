@@ -167,6 +167,7 @@ fn a_resource_without_owner_and_a_head_alone_are_problems() {
     assert_eq!(good.warning(), None);
     let mut lost = accounts(None);
     lost.why = Some("the lock is held by left".to_owned());
+    let mut tried = lost.clone();
     let faults = with(Ok(status(lost))).faults();
     let [fault] = faults.as_slice() else { panic!("{faults:?}") };
     assert_eq!(
@@ -174,6 +175,15 @@ fn a_resource_without_owner_and_a_head_alone_are_problems() {
         ("cluster-resource-accounts", Severity::Critical)
     );
     assert_eq!(fault.what, "No head owns the resource accounts: the lock is held by left.");
+    // This head claims it again; when it has the lock, the reason is gone.
+    (tried.owner, tried.state) = (Some("right".to_owned()), "starting".to_owned());
+    let again = with(Ok(status(tried.clone()))).faults();
+    let [fault] = again.as_slice() else { panic!("{again:?}") };
+    assert_eq!(fault.id, "cluster-resource-accounts");
+    let what = "The head right does not serve the resource accounts yet: the lock is held by left.";
+    assert_eq!(fault.what, what);
+    tried.why = None;
+    assert_eq!(with(Ok(status(tried))).warning(), None);
 
     let mut alone = status(accounts(Some("right")));
     alone.members.remove(0);
