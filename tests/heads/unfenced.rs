@@ -92,8 +92,11 @@ fn a_former_owner_that_may_write_is_not_followed_until_it_is_known_to_be_down() 
     wait_for_failure(&cluster);
     let refused = cluster.refused(RIGHT, &["takeover", ACCOUNTS.name]);
     assert!(refused.contains("nothing keeps the former owner left from writing"), "{refused}");
-    cluster.command(RIGHT, &["takeover", ACCOUNTS.name, "--unfenced"]);
+    let confirm = ["takeover", ACCOUNTS.name, "--unfenced"];
+    cluster.command(RIGHT, &confirm);
     cluster.wait_for_owner(ACCOUNTS, RIGHT);
+    let refused = cluster.refused(RIGHT, &confirm);
+    assert!(refused.contains("owns accounts already"), "{refused}");
     cluster.start_head(LEFT);
     cluster.wait_for_member(RIGHT, LEFT);
     cluster.end();

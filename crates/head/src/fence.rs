@@ -84,10 +84,19 @@ pub struct Claim {
     pub number: u64,
     /// The number of the last ownership that served clients.
     pub served: u64,
-    /// Whether it may be taken over where nothing shows that the former owner cannot write.
-    pub unfenced: bool,
+    /// Former owners up to this number may be followed where nothing shows that they cannot write:
+    /// they are down, as the administrator has confirmed.
+    pub unfenced_up_to: Option<u64>,
     /// The client of CephFS of a former owner that was lost.
     pub evict: Option<Evict>,
+}
+
+impl Claim {
+    /// Whether a former owner may be followed that nothing keeps from writing. One that came after
+    /// the confirmation may be alive.
+    fn permits(&self, former: &OwnerFile) -> bool {
+        self.unfenced_up_to.is_some_and(|last| former.number <= last)
+    }
 }
 
 /// The lock on the file `owner`, until it is dropped everywhere.
@@ -161,7 +170,7 @@ pub fn take(
             let head = if former.head.is_empty() { "another program" } else { &former.head };
             return Err(FenceError::Locked(format!("{head}{reports}")));
         }
-        if !fenced && !claim.unfenced {
+        if !fenced && !claim.permits(&former) {
             return Err(FenceError::Unfenced(former::unfenced(&former, claim, &reports)));
         }
     }

@@ -7,7 +7,7 @@ mod process;
 mod reach;
 mod status;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -96,8 +96,9 @@ pub struct Supervisor {
     fences: Arc<Vec<Box<dyn Fence>>>,
     addresses: Arc<Addresses>,
     running: BTreeMap<String, Running>,
-    /// Resources of which the administrator has confirmed that the former owner is down.
-    unfenced: BTreeSet<String>,
+    /// Resources of which the administrator has confirmed that the former owner is down, each with
+    /// the number of the last ownership that was known then.
+    unfenced: BTreeMap<String, u64>,
     leases: Sender<Action>,
     keys: Sender<Request>,
     reports: Sender<Message>,
@@ -144,7 +145,7 @@ impl Supervisor {
             fences: Arc::new(fences),
             addresses,
             running: BTreeMap::new(),
-            unfenced: BTreeSet::new(),
+            unfenced: BTreeMap::new(),
             leases,
             keys,
             reports,
@@ -297,10 +298,11 @@ impl Supervisor {
                         "an unfenced takeover is requested at the head {to} itself"
                     ));
                 }
+                let known = unfenced.then(|| self.machine.last_known(&resource)).transpose()?;
                 self.machine.set_target(&resource, &to)?;
-                if unfenced {
+                if let Some(number) = known {
                     self.machine.retry(&resource);
-                    self.unfenced.insert(resource);
+                    self.unfenced.insert(resource, number);
                 }
                 Ok(())
             }
@@ -353,7 +355,10 @@ impl Supervisor {
             head: self.config.name.clone(),
             number,
             served: self.machine.resources().get(name).map_or(0, |one| one.served),
-            unfenced: resource.unfenced_takeover || self.unfenced.contains(name),
+            unfenced_up_to: match resource.unfenced_takeover {
+                true => Some(u64::MAX),
+                false => self.unfenced.get(name).copied(),
+            },
             evict: self
                 .machine
                 .lost_client(name)

@@ -218,6 +218,27 @@ fn phase(head: &Head) -> head::machine::Phase {
 }
 
 #[test]
+fn a_confirmation_is_bound_to_the_last_ownership_that_is_known() {
+    let head = Head::new();
+    assert_eq!(head.machine.last_known("accounts"), Ok(0), "nothing was read");
+    let mut view = keys("left", None, "left");
+    let key = Owner { head: "left".to_owned(), number: 3 };
+    view.owners.insert("accounts".to_owned(), versioned(key, 2));
+    let mut head = Head::new();
+    head.reads(&view, 300);
+    assert_eq!(head.machine.last_known("accounts"), Ok(3));
+    // Claims that got no lock have numbers, too.
+    view.owners.clear();
+    let Some(Request::Claim { .. }) = head.reads(&view, 300) else { panic!("no claim") };
+    head.event(Event::Answer(head.now, Outcome::Done(6)));
+    assert_eq!(head.machine.last_known("accounts"), Ok(4), "it waits for its fences");
+    // Repeated at the owner, it would permit to follow each later one.
+    let (head, _) = owner(Some(Member::default()));
+    let refused = head.machine.last_known("accounts").expect_err("it is the owner");
+    assert!(refused.starts_with("the head right owns accounts already"), "{refused}");
+}
+
+#[test]
 fn a_drain_without_another_head_is_refused_with_the_reason() {
     let has = |list: &str| vec![list.to_owned()];
     for (left, expected) in [

@@ -38,7 +38,7 @@ fn claim(folder: &Folder, number: u64) -> Claim {
         head: "left".to_owned(),
         number,
         served: 0,
-        unfenced: false,
+        unfenced_up_to: None,
         evict: None,
     }
 }
@@ -82,6 +82,17 @@ fn a_directory_that_was_not_served_last_is_refused() {
     refused(13, 10);
     std::fs::remove_file(state.join(OWNER)).expect("removed");
     take_now(&served(14, 10), &[]).expect("the administrator has removed the file");
+}
+
+#[test]
+fn a_confirmation_is_of_the_owners_that_were_known() {
+    let folder = Folder::new();
+    let former = |number| OwnerFile { number, ..OwnerFile::default() };
+    let claim = |unfenced_up_to| Claim { unfenced_up_to, ..claim(&folder, 9) };
+    assert!(!claim(None).permits(&former(1)));
+    assert!(claim(Some(5)).permits(&former(5)));
+    assert!(claim(Some(5)).permits(&former(4)), "the claims after it did not get the lock");
+    assert!(!claim(Some(5)).permits(&former(6)), "it may be alive");
 }
 
 #[test]

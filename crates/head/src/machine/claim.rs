@@ -1,7 +1,7 @@
 //! Claims, and what is recorded of them: from which head and why a resource was taken over, and how
 //! long that took.
 
-use super::{Machine, Phase, Request, Time};
+use super::{Machine, Phase, Request, Resource, Time};
 use crate::keys::{Cause, LeaseId, Phases, Record, Takeover, View};
 use crate::limits::HEAD_RANK_DELAY;
 
@@ -65,6 +65,28 @@ impl Machine {
         };
         let cephfs_client = last.and_then(|last| last.cephfs_client);
         Takeover { from, to: me.clone(), cause, cephfs_client, ..Takeover::default() }
+    }
+
+    /// The number of the last ownership that this head knows of. What is confirmed of the former
+    /// owner holds up to it: later ones were not looked at.
+    ///
+    /// # Errors
+    /// This head owns the resource, so that there is no former owner.
+    pub fn last_known(&self, name: &str) -> Result<u64, String> {
+        let own = self.resources.get(name);
+        let serves = |one: &&Resource| {
+            matches!(one.phase, Phase::Starting | Phase::Owner | Phase::HandingOver)
+        };
+        if own.filter(serves).is_some() {
+            let me = &self.settings.name;
+            return Err(format!(
+                "the head {me} owns {name} already: there is no former owner to confirm as down"
+            ));
+        }
+        let view = self.view.as_ref().map(|(_, view)| view);
+        let record = view.and_then(|view| view.records.get(name)).map(|one| one.value.number);
+        let owner = view.and_then(|view| view.owners.get(name)).map(|one| one.value.number);
+        Ok(record.max(owner).max(own.map(|own| own.number)).unwrap_or(0))
     }
 
     /// The client of CephFS of the former owner, if that was lost with its head.
