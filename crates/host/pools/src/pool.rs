@@ -248,9 +248,10 @@ fn enter(volume: &Volume, offer: &Offer, mark: (u64, u64)) -> Result<Record, Fai
     let before = record.clone();
     if !missing.is_empty() || offer.missing() > 0 {
         record.mark(mark.0, mark.1, &missing);
-        record.repair = Some(Repair::Convert);
-    } else if offer.has_stale() {
-        record.repair = Some(Repair::Scrub);
+        record.needs(Repair::Convert);
+    }
+    if offer.has_stale() {
+        record.needs(Repair::Scrub);
     }
     if record != before {
         tried(record.write(volume.path()), "write the record of the pool")?;

@@ -89,6 +89,18 @@ impl Record {
         }
     }
 
+    /// Enters what is to be done. A conversion follows each scrub, and does not replace one.
+    pub fn needs(&mut self, repair: Repair) {
+        if self.repair != Some(Repair::Scrub) {
+            self.repair = Some(repair);
+        }
+    }
+
+    /// Enters that all chunks have their copies. A scrub that is needed still is.
+    pub fn has_copies(&mut self) {
+        self.repair.take_if(|repair| *repair == Repair::Convert);
+    }
+
     /// Adds a mark of a writable degraded mount.
     pub fn mark(&mut self, time_ms: u64, nonce: u64, missing: &[u64]) {
         let number = self.marks.last().map_or(1, |last| last.number + 1);

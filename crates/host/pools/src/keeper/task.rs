@@ -173,9 +173,7 @@ impl Keeper {
         work: impl FnOnce(&Self, &Task) -> Outcome + Send + 'static,
     ) -> Result<(), Failure> {
         let task = Arc::new(task);
-        if self.inner().tasks.contains_key(name) {
-            return wrong(format!("another task of the pool {name} runs"));
-        }
+        self.is_idle(name)?;
         self.inner().tasks.insert(name.to_owned(), task.clone());
         let (keeper, own) = (self.own.clone(), name.to_owned());
         let run = move || {
@@ -188,6 +186,14 @@ impl Keeper {
             self.inner().tasks.remove(name);
         }
         tried(thread.map(drop), "start a thread")
+    }
+
+    /// Refuses what cannot be done while a task runs.
+    fn is_idle(&self, name: &str) -> Result<(), Failure> {
+        match self.inner().tasks.get(name) {
+            Some(task) => wrong(format!("a {} of the pool {name} runs", task.kind.name())),
+            None => Ok(()),
+        }
     }
 
     fn end(&self, name: &str, task: &Task, result: Outcome) {
@@ -241,6 +247,8 @@ impl Keeper {
 
     pub(super) fn replace(&self, name: &str, member: &str, disk: &str) -> Result<String, Failure> {
         let _one = lock(&self.changing);
+        // Before anything is written: the record is the running task's, too.
+        self.is_idle(name)?;
         let volume = self.volume(name)?;
         let known = self.known(name)?;
         let status = self.look(name, &known);
@@ -255,7 +263,7 @@ impl Keeper {
                 "{disk} has {new_mib} MiB, less than the {old_mib} MiB it is to replace"
             ));
         }
-        let profile = self.update(&volume, |record| record.repair = Some(Repair::Convert))?.profile;
+        let profile = self.update(&volume, |record| record.needs(Repair::Convert))?.profile;
         let (devid, path) = (old.member.devid, new.path());
         let mut task = Task::new(Kind::Replace, Phase::Replace, volume.path(), devid);
         // Without them progress is by the place on the disk.
@@ -284,9 +292,7 @@ impl Keeper {
         if status.members.len() <= least {
             return wrong(format!("the profile needs {least} disks: replace the disk instead"));
         }
-        if let Some(task) = self.inner().tasks.get(name) {
-            return wrong(format!("a {} of the pool {name} runs", task.kind.name()));
-        }
+        self.is_idle(name)?;
         let devid = old.member.devid;
         let task = Task::new(Kind::Remove, Phase::Remove, volume.path(), devid);
         task.begin(Phase::Remove, old.member.allocated);
@@ -320,7 +326,7 @@ impl Keeper {
                     return wrong("another disk of the pool is missing");
                 }
                 tried(volume.sync(), "write back the pool")?;
-                self.update(volume, |record| record.repair = None)?;
+                self.update(volume, Record::has_copies)?;
                 return Ok(());
             }
         }
@@ -368,7 +374,7 @@ impl Keeper {
         if self.failing(name, members.iter()).is_none() || is_entered || !has_copies {
             return Ok(record);
         }
-        self.update(volume, |record| record.repair = Some(Repair::Scrub))
+        self.update(volume, |record| record.needs(Repair::Scrub))
     }
 
     fn begin_due(

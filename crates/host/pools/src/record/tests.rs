@@ -2,7 +2,7 @@
 
 use e2e::scratch::Scratch;
 
-use super::{FILE, MARKS_MAX, RESERVE, RESERVE_BYTES, Record, give_reserve};
+use super::{FILE, MARKS_MAX, RESERVE, RESERVE_BYTES, Record, Repair, give_reserve};
 use crate::profile::Profile;
 
 fn with_marks(marks: &[u64]) -> Record {
@@ -28,6 +28,21 @@ fn records_that_part_name_both_times() {
     assert_eq!((first.time_ms, second.time_ms), (2_000, 3_000));
     let (first, second) = other.apart(&one).expect("apart");
     assert_eq!((first.time_ms, second.time_ms), (3_000, 2_000));
+}
+
+#[test]
+fn a_scrub_that_is_needed_is_not_replaced_by_a_conversion() {
+    let mut record = with_marks(&[]);
+    record.needs(Repair::Convert);
+    record.needs(Repair::Scrub);
+    // A replacement of another disk, and its end.
+    record.needs(Repair::Convert);
+    assert_eq!(record.repair, Some(Repair::Scrub));
+    record.has_copies();
+    assert_eq!(record.repair, Some(Repair::Scrub), "a disk may lack what was written");
+    record.repair = Some(Repair::Convert);
+    record.has_copies();
+    assert_eq!(record.repair, None);
 }
 
 #[test]

@@ -140,6 +140,36 @@ fn a_leg_that_returns_is_repaired_without_a_request() {
 }
 
 #[test]
+fn a_leg_that_returns_is_repaired_also_after_the_other_one_was_replaced() {
+    let Some(mut bed) = Bed::new("keeper_stale_replace", 3, 512) else { return };
+    let (name, disks) = (pool_name("kstalereplace"), bed.disks());
+    let keeper = keeper(&bed);
+    create(&keeper, &name, &disks[..2]);
+    let before = fill(&keeper.at(&name).join("before"), 1, 30 * MIB);
+    export(&keeper, &name);
+    bed.detach(1);
+    import(&keeper, &name, true).expect("imported");
+    let after = fill(&keeper.at(&name).join("after"), 2, 50 * MIB);
+    export(&keeper, &name);
+    let back = bed.attach(1);
+    import(&keeper, &name, false).expect("imported");
+    let replace = PoolRequest::Replace {
+        pool: name.clone(),
+        member: disks[0].clone(),
+        disk: disks[2].clone(),
+    };
+    ask(&keeper, replace).expect("begun");
+    wait_until(&keeper, &name, State::Degraded);
+    keeper.start().expect("started");
+    let now = wait_until(&keeper, &name, State::Healthy);
+    let kinds: Vec<Kind> = now.history.iter().map(|one| one.kind).collect();
+    assert_eq!(kinds, [Kind::Replace, Kind::Repair], "{now:?}");
+    export(&keeper, &name);
+    let files: [(&str, &[u8]); 2] = [("before", &before), ("after", &after)];
+    each_leg_alone_is_right(&bed.aside(), &[&disks[2], &back], &files);
+}
+
+#[test]
 fn a_leg_that_returns_to_a_mounted_pool_takes_its_own_place() {
     let Some(mut bed) = Bed::new("keeper_returned", 3, 512) else { return };
     let (name, disks) = (pool_name("kreturned"), bed.disks());
