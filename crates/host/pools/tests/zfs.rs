@@ -362,6 +362,42 @@ fn a_damaged_leg_is_scrubbed_taken_offline_and_replaced() {
 }
 
 #[test]
+fn a_disk_of_another_pool_in_the_place_of_one_is_left() {
+    let Some(mut scene) = Scene::new("other", 5) else { return };
+    // Another pool, on the third disk.
+    let name = std::mem::replace(&mut scene.name, format!("another{}", std::process::id()));
+    scene.create(Profile::Stripe, &[2], Options::default()).expect("created");
+    scene.done(PoolRequest::Export { pool: scene.pool() });
+    scene.name = name;
+    let options =
+        Options { cache: scene.names(&[3]), spares: scene.names(&[4]), ..Options::default() };
+    scene.create(Profile::Mirror, &[0, 1], options).expect("created");
+    let member = member_name(&scene.member(1));
+    scene.done(PoolRequest::Offline { pool: scene.pool(), member });
+    // Its disk was pulled, and the one of the other pool has its name.
+    let image = |at: usize| fs::read(scene.bed.image(at)).expect("read");
+    run("sync", &[]);
+    let other = image(2);
+    let (start, end) = (MIB, other.len() - MIB);
+    scene.bed.write(1, 0, &other[..start]);
+    scene.bed.write(1, end as u64, &other[end..]);
+    let destroy = PoolRequest::DestroyData { pool: scene.pool(), confirmation: scene.pool() };
+    let Ok(PoolReply::Done(done)) = scene.ask(destroy) else { panic!("not destroyed") };
+    let left = format!("labels: {} (", scene.disks[1].trim_start_matches("/dev/"));
+    assert!(done.contains(&left) && done.ends_with("are not of this pool)."), "{done}");
+    let now = image(1);
+    assert!(now[..start] == other[..start] && now[end..] == other[end..], "it was written to");
+    let Ok(PoolReply::Disks { disks, .. }) = scene.ask(PoolRequest::Disks {}) else {
+        panic!("no disks")
+    };
+    for at in [0, 3, 4] {
+        let path = Path::new(&scene.disks[at]);
+        let disk = disks.iter().find(|disk| disk.path() == path).expect("listed");
+        assert_eq!(disk.reason, None, "{}", path.display());
+    }
+}
+
+#[test]
 fn a_pool_is_exported_imported_and_destroyed() {
     let Some(mut scene) = Scene::new("life", 3) else { return };
     refused_before_a_write(&mut scene);

@@ -11,7 +11,7 @@ use crate::profile::Profile;
 use crate::request::{FileSystem, SCRUB_DAYS_MAX};
 use crate::zfs::command::{CHANGE_TIME, Dialect, READ_TIME, Tools};
 use crate::zfs::layout::{self, Options};
-use crate::zfs::{Health, Pool, Role, label, table};
+use crate::zfs::{Health, Leaf, Pool, Role, label, table};
 
 /// How often a disk of a destroyed pool is tried that is still in use.
 const ATTEMPTS: usize = 40;
@@ -19,7 +19,7 @@ const ATTEMPTS: usize = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Whether a device in a list of pools to import cannot be used; caches and spares have no state.
-fn is_bad(leaf: &crate::zfs::Leaf) -> bool {
+fn is_bad(leaf: &Leaf) -> bool {
     matches!(leaf.role, Role::Data | Role::Log | Role::Special) && leaf.health != Health::Online
 }
 
@@ -251,6 +251,8 @@ impl Keeper {
             return wrong("the name of the pool must be typed to destroy its data");
         }
         let pool = tools.status(name)?.unwrap_or_default();
+        let lacks = || Failure::Wrong(format!("the number of the pool {name} is not known"));
+        let guid: u64 = self.known(name)?.uuid.parse().map_err(|_| lacks())?;
         tools.zpool(&["destroy", name], CHANGE_TIME)?;
         self.forget(name)?;
         let _ = std::fs::remove_dir(self.at(name));
@@ -261,7 +263,7 @@ impl Keeper {
                 left.push(leaf.name.clone());
                 continue;
             };
-            if let Err(e) = wipe(&Path::new("/dev").join(&kernel)) {
+            if let Err(e) = wipe(&kernel, guid, leaf) {
                 left.push(format!("{kernel} ({e})"));
             }
         }
@@ -391,13 +393,16 @@ fn profile_of(pool: &Pool) -> Profile {
     layout::profile_of(&groups)
 }
 
-/// Overwrites the labels of a disk that a pool has just left.
-fn wipe(path: &Path) -> std::io::Result<()> {
+/// Overwrites the labels of a disk that the pool of this number has just left.
+fn wipe(kernel: &str, guid: u64, leaf: &Leaf) -> std::io::Result<()> {
+    let path = Path::new("/dev").join(kernel);
+    // ZFS has had it open until now, or its name may be another disk's.
+    let may_lack = matches!(leaf.role, Role::Cache | Role::Spare) && leaf.health.is_good();
     for _ in 0..ATTEMPTS {
-        match label::wipe(path) {
+        match label::wipe(&path, guid, may_lack) {
             Err(e) if e.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(PAUSE),
             done => return done.map(drop),
         }
     }
-    label::wipe(path).map(drop)
+    label::wipe(&path, guid, may_lack).map(drop)
 }
