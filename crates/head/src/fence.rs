@@ -159,7 +159,7 @@ pub fn take(
     let mut locked = lock(&file).map_err(|e| failed("lock", &e))?;
     let mut fenced = known;
     if !locked || !fenced {
-        let (done, reports) = run(claim, fences, &former, &path);
+        let (done, reports) = run(claim, fences, (&former, &file, &path), give_up)?;
         fenced |= done;
         let until = lease::now() + LOCK_TIME;
         while !locked && lease::now() < until && !give_up.load(Ordering::Relaxed) {
@@ -167,8 +167,7 @@ pub fn take(
             locked = lock(&file).map_err(|e| failed("lock", &e))?;
         }
         if !locked {
-            let head = if former.head.is_empty() { "another program" } else { &former.head };
-            return Err(FenceError::Locked(format!("{head}{reports}")));
+            return Err(is_locked_by(&former, &reports));
         }
         if !fenced && !claim.permits(&former) {
             return Err(FenceError::Unfenced(former::unfenced(&former, claim, &reports)));
@@ -176,8 +175,7 @@ pub fn take(
     }
     drop(eviction);
     // It may have been written between reading and locking.
-    let former = read(&file).map_err(|e| failed("read", &e))?;
-    check(&former, claim)?;
+    is_still(&former, &read(&file).map_err(|e| failed("read", &e))?, claim)?;
     let content = OwnerFile {
         format: FORMAT,
         head: claim.head.clone(),
@@ -190,23 +188,44 @@ pub fn take(
     Ok(OwnerLock { file, content, client: mounts::ceph_client(&claim.state) })
 }
 
-/// Runs the fences until one succeeds; whether one did, and why others could not be tried.
+/// Runs the fences until one succeeds; whether one did, and why others could not be tried. None is
+/// run once the claim is over: the former owner may be the present one by then.
 fn run(
     claim: &Claim,
     fences: &[Box<dyn Fence>],
-    former: &OwnerFile,
-    path: &Path,
-) -> (bool, String) {
+    (former, file, path): (&OwnerFile, &File, &Path),
+    give_up: &AtomicBool,
+) -> Result<(bool, String), FenceError> {
     let mut reports = Vec::new();
     for fence in fences {
+        if give_up.load(Ordering::Relaxed) {
+            return Err(is_locked_by(former, ""));
+        }
+        let now = read(file);
+        let now = now.map_err(|e| FenceError::Failed(format!("cannot read {OWNER}: {e}")))?;
+        is_still(former, &now, claim)?;
         match fence.fence(&claim.resource, former, path) {
-            Ok(true) => return (true, String::new()),
+            Ok(true) => return Ok((true, String::new())),
             Ok(false) => {}
             Err(why) => reports.push(format!("{}: {why}", fence.name())),
         }
     }
     let text = reports.join("; ");
-    (false, if text.is_empty() { text } else { format!(" ({text})") })
+    Ok((false, if text.is_empty() { text } else { format!(" ({text})") }))
+}
+
+/// Another head may have become the owner, which was not fenced: it is the next attempt's.
+fn is_still(former: &OwnerFile, now: &OwnerFile, claim: &Claim) -> Result<(), FenceError> {
+    check(now, claim)?;
+    match now.number == former.number {
+        true => Ok(()),
+        false => Err(is_locked_by(now, "")),
+    }
+}
+
+fn is_locked_by(former: &OwnerFile, reports: &str) -> FenceError {
+    let head = if former.head.is_empty() { "another program" } else { &former.head };
+    FenceError::Locked(format!("{head}{reports}"))
 }
 
 /// The former owner must have a lower number, and a format that is known; and the directory must be

@@ -1,6 +1,7 @@
 //! The file `owner`: its lock, its number, its damage; the fence of a process.
 
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use e2e_free::Folder;
 
@@ -134,6 +135,50 @@ fn a_client_that_keeps_the_lock_is_evicted() {
     take_now(&Claim { evict, ..claim(&folder, 2) }, &[]).expect("the client is gone");
     let status = child.wait().expect("its end");
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
+}
+
+/// A fence that succeeds after something else has happened; the numbers that it has fenced.
+struct Meanwhile<F>(F, Arc<Mutex<Vec<u64>>>);
+
+impl<F: Fn() + Send + Sync> Fence for Meanwhile<F> {
+    fn name(&self) -> &'static str {
+        "the test"
+    }
+
+    fn fence(&self, _resource: &str, former: &OwnerFile, _path: &Path) -> Result<bool, String> {
+        self.1.lock().expect("no panic").push(former.number);
+        (self.0)();
+        Ok(true)
+    }
+}
+
+#[test]
+fn no_fence_is_run_for_a_claim_that_is_over() {
+    let folder = Folder::new();
+    let fenced = Arc::new(Mutex::new(Vec::new()));
+    let fences: Vec<Box<dyn Fence>> = vec![Box::new(Meanwhile(|| {}, fenced.clone()))];
+    let _owner = take_now(&claim(&folder, 3), &[]).expect("free");
+    let over = take(&claim(&folder, 4), &fences, &AtomicBool::new(true));
+    assert_eq!(over.err(), Some(FenceError::Locked("left".to_owned())));
+    assert_eq!(*fenced.lock().expect("no panic"), [0_u64; 0], "the owner may be a later one");
+}
+
+#[test]
+fn an_owner_that_came_while_another_one_was_fenced_is_not_followed() {
+    let folder = Folder::new();
+    let owner = Mutex::new(Some(take_now(&claim(&folder, 3), &[]).expect("free")));
+    let next = claim(&folder, 4);
+    let comes_and_goes = move || {
+        drop(owner.lock().expect("no panic").take());
+        drop(take_now(&next, &[]).expect("free"));
+    };
+    let fenced = Arc::new(Mutex::new(Vec::new()));
+    let later = Meanwhile(|| {}, fenced.clone());
+    let fences: Vec<Box<dyn Fence>> = vec![Box::new(Meanwhile(comes_and_goes, fenced.clone()))];
+    let refused = take_now(&claim(&folder, 5), &fences);
+    assert_eq!(refused.err(), Some(FenceError::Locked("left".to_owned())), "4 was not fenced");
+    take_now(&claim(&folder, 5), &[Box::new(later)]).expect("the next attempt");
+    assert_eq!(*fenced.lock().expect("no panic"), [3]);
 }
 
 #[test]
