@@ -115,6 +115,11 @@ impl Lease {
         (self.valid_s != FOR_EVER).then(|| self.obtained.saturating_add(self.valid_s.into()))
     }
 
+    /// Enters how old it is by a clock that is never set: the other one may have been.
+    fn has_age(&mut self, seconds: u32, now: u64) {
+        self.obtained = now.saturating_sub(seconds.into());
+    }
+
     /// Seconds until it ends, as the kernel takes them.
     pub fn left_s(&self, now: u64) -> u32 {
         let left = |until: u64| u32::try_from(until.saturating_sub(now)).unwrap_or(FOR_EVER - 1);
@@ -176,8 +181,14 @@ impl Holding {
                     next.failure = Some("a server gives a lease of no use".to_owned());
                 }
             }
-            Event::Renewing => next.phase = Phase::Renewing,
-            Event::Rebinding => next.phase = Phase::Rebinding,
+            Event::Renewing => {
+                next.phase = Phase::Renewing;
+                next.lease.iter_mut().for_each(|lease| lease.has_age(lease.renew_s, now));
+            }
+            Event::Rebinding => {
+                next.phase = Phase::Rebinding;
+                next.lease.iter_mut().for_each(|lease| lease.has_age(lease.rebind_s, now));
+            }
             Event::Searching => next.phase = Phase::Searching,
             Event::Refused | Event::Ended => {
                 next.phase = Phase::Searching;

@@ -45,6 +45,19 @@ fn a_lease_is_given_renewed_and_lost() {
 }
 
 #[test]
+fn a_clock_that_is_set_neither_ends_nor_prolongs_a_lease() {
+    let bound = begin().after(Event::Given(lease("10.0.0.7/24", 1_002)), 1_002);
+    for now in [10_000_000, 500] {
+        let renewing = bound.after(Event::Renewing, now);
+        assert_eq!(renewing.valid(now).map(|lease| lease.left_s(now)), Some(50), "{now}");
+        assert_eq!(renewing.since, 1_002, "the same address");
+    }
+    let rebinding = bound.after(Event::Renewing, 1_052).after(Event::Rebinding, 10_000_000);
+    assert_eq!(rebinding.valid(10_000_000).map(|lease| lease.left_s(10_000_000)), Some(13));
+    assert_eq!(rebinding.after(Event::Ended, 10_000_013).lease, None);
+}
+
+#[test]
 fn a_refused_lease_is_gone_and_an_unconfirmed_one_stays() {
     let bound = begin().after(Event::Given(lease("10.0.0.7/24", 1_002)), 1_002);
     let refused = bound.after(Event::Refused, 1_010);
