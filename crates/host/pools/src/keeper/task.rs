@@ -386,11 +386,7 @@ impl Keeper {
     ) -> Result<(), Failure> {
         let has_all = members.iter().all(|member| !member.missing);
         let known = self.known(name)?;
-        let is_failed = |one: &&Ended| one.kind == Kind::Repair && !one.complete;
-        let failed = known.history.iter().rev().take_while(is_failed).count();
-        let pause = AGAIN.as_secs() << failed.saturating_sub(1).min(DOUBLINGS_MAX);
-        let last = known.history.last().filter(|_| failed > 0);
-        let waits = last.is_some_and(|last| now_s() < last.ended_s + pause);
+        let waits = waits(&known.history, now_s());
         let lost = match volume.spaces() {
             Ok(spaces) => without_copies(record.profile, &spaces) > 0,
             Err(_) => false,
@@ -488,6 +484,16 @@ fn with_room(
         }
     }
     attempt()
+}
+
+/// Whether a repair is not begun again yet.
+fn waits(history: &[Ended], now_s: u64) -> bool {
+    let is_failed = |one: &&Ended| one.kind == Kind::Repair && !one.complete;
+    let failed = history.iter().rev().take_while(is_failed).count();
+    let pause = AGAIN.as_secs() << failed.saturating_sub(1).min(DOUBLINGS_MAX);
+    // An end in the future is one by a clock that was ahead and was set back.
+    let is_soon_after = |last: &Ended| (last.ended_s..last.ended_s + pause).contains(&now_s);
+    failed > 0 && history.last().is_some_and(is_soon_after)
 }
 
 /// Whether a scrub is due by the schedule of a pool.

@@ -27,6 +27,22 @@ fn scrubs_are_due_by_the_days_since_the_last_one() {
 }
 
 #[test]
+fn a_repair_that_failed_is_begun_again_after_a_pause_that_doubles() {
+    let (now, first) = (400 * DAY_MS / 1_000, AGAIN.as_secs());
+    let complete = Ended { complete: true, ..ended(Kind::Repair, now) };
+    for history in [&[][..], &[ended(Kind::Scrub, now)], &[complete]] {
+        assert!(!waits(history, now), "no repair has failed: {history:?}");
+    }
+    let once = [ended(Kind::Repair, now)];
+    assert!(waits(&once, now) && waits(&once, now + first - 1));
+    assert!(!waits(&once, now + first));
+    let twice = [ended(Kind::Repair, now - first), ended(Kind::Repair, now)];
+    assert!(waits(&twice, now + 2 * first - 1) && !waits(&twice, now + 2 * first));
+    // It failed while the clock was ahead.
+    assert!(!waits(&once, now - 1) && !waits(&once, now - 365 * DAY_MS / 1_000));
+}
+
+#[test]
 fn results_are_sentences() {
     let good = Scrubbed { bytes: 5 << 20, ..Scrubbed::default() };
     assert_eq!(in_words(&good), "5 MiB were read without an error.");
