@@ -6,11 +6,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use host_pools::request::PoolRequest;
+
 use crate::request::{Reply, Request, receive_reply, send};
 
 /// How long an answer may take: a change has tens of steps, and a kernel takes a second for some;
 /// mkfs.btrfs discards large disks first.
 const ANSWER: Duration = Duration::from_secs(120);
+/// How long a change of a pool may take: several commands of ZFS, of minutes each, after a change
+/// that is in progress. The helper also does what is not waited for any more: without an answer it
+/// would be done unseen. The end of the helper closes the connection, which ends the wait at once.
+const CHANGE_OF_POOL: Duration = Duration::from_secs(3_600);
 
 /// A connection to the helper. A change that was made over it is taken back when it ends.
 #[derive(Debug)]
@@ -56,7 +62,6 @@ impl Client {
     }
 
     fn over(stream: UnixStream) -> io::Result<Self> {
-        stream.set_read_timeout(Some(ANSWER))?;
         stream.set_write_timeout(Some(ANSWER))?;
         Ok(Self { stream })
     }
@@ -66,7 +71,20 @@ impl Client {
     /// # Errors
     /// The connection's; it is of no use any more then.
     pub fn ask(&mut self, request: &Request) -> io::Result<Reply> {
+        self.stream.set_read_timeout(Some(time(request)))?;
         send(&mut self.stream, request)?;
         receive_reply(&mut self.stream)
     }
 }
+
+/// How long the answer to a request may take.
+fn time(request: &Request) -> Duration {
+    match request {
+        Request::Pools(PoolRequest::Status {} | PoolRequest::Disks {}) => ANSWER,
+        Request::Pools(_) => CHANGE_OF_POOL,
+        _ => ANSWER,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use vfs::share::node::{DEFAULT_PROJECT, POOL};
 
 use super::room::{PoolRoom, check_name, text};
 use super::shown;
-use crate::shares::rollback::Exchange;
+use crate::shares::rollback::{Exchange, Exchanged};
 use crate::shares::{Shares, Subvolumes};
 
 /// A snapshot: its pool, its share, its name.
@@ -76,15 +76,15 @@ impl PoolRoom {
         let shares = self.shares().ok_or("the server ends")?;
         let request = PoolRequest::Rollback { pool: pool.clone(), share: share.clone(), snapshot };
         let work = || self.done(request).map(|done| done.as_str().unwrap_or_default().to_owned());
-        let done = shares.exchange_directory(&directory, exchange, work)?;
-        if exchange == Exchange::InPlace {
+        let Exchanged { is_done, result } = shares.exchange_directory(&directory, exchange, work);
+        if exchange == Exchange::InPlace || !is_done {
             // Settings and snapshots are as before.
-            return Ok(done);
+            return result;
         }
-        self.limit_again(&shares, &directory, &pool, &share)?;
+        let limited = self.limit_again(&shares, &directory, &pool, &share);
         // Calls of before have ended.
-        self.done(PoolRequest::Protect { pool })?;
-        Ok(done)
+        let kept = limited.and_then(|()| self.done(PoolRequest::Protect { pool }));
+        result.and_then(|done| kept.map(|_| done))
     }
 
     /// A subvolume that was a snapshot has no quota.

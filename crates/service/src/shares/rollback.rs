@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::clock::{Clock, SystemClock};
 use base::limits::{SHARE_DRAIN_MAX, SHARE_DRAIN_STEP};
 use vfs::fs::FileSystem;
-use vfs::host::HostFs;
+use vfs::host::{DirectoryIdentity, HostFs};
 use vfs::share::{ShareTable, Suspended};
 
 use super::{Root, Served, ShareConfig, Shares, enter_files};
@@ -23,37 +23,74 @@ pub enum Exchange {
     InPlace,
 }
 
+/// How an exchange has ended.
+#[derive(Debug)]
+pub struct Exchanged {
+    /// Whether the directory has other files now; also what has failed may have exchanged them.
+    pub is_done: bool,
+    /// One sentence; as an error of the work, or why the share cannot be served any more.
+    pub result: Result<String, String>,
+}
+
+impl Exchanged {
+    /// What has failed has exchanged nothing.
+    fn of(result: Result<String, String>) -> Self {
+        Self { is_done: result.is_ok(), result }
+    }
+}
+
 impl Shares {
     /// Has `work` exchange the files in a directory of a pool, and serves what is there then as the
     /// share that has it. Calls in progress end on the files of before; later ones find those of
     /// now. Must not be called on a connection's thread.
-    ///
-    /// # Errors
-    /// One sentence: of `work`, or why the share cannot be served any more.
     pub fn exchange_directory(
         &self,
         directory: &Path,
         exchange: Exchange,
         work: impl FnOnce() -> Result<String, String>,
-    ) -> Result<String, String> {
+    ) -> Exchanged {
         let _one = self.changing.lock();
         let is_it =
             |one: &&Served| one.config.snapshots.is_some() && one.config.directory == *directory;
         let before = self.served.lock().values().find(is_it).cloned();
         let name = before.as_ref().map(|one| one.config.name.clone()).unwrap_or_default();
-        self.check_exchange(directory, &name)?;
-        let Some(before) = before else { return work() };
-        match exchange {
-            Exchange::Subvolume => {
-                let done = work()?;
-                self.serve_subvolume(before).map_err(|why| {
-                    // Its directory is not what it was: the next look takes it away.
-                    format!("{done} The share cannot be served: {why}")
-                })?;
-                Ok(done)
-            }
-            Exchange::InPlace => self.exchange_in_place(before, work),
+        if let Err(why) = self.check_exchange(directory, &name) {
+            return Exchanged::of(Err(why));
         }
+        let Some(before) = before else { return Exchanged::of(work()) };
+        match exchange {
+            Exchange::Subvolume => self.exchange_subvolume(before, work),
+            Exchange::InPlace => Exchanged::of(self.exchange_in_place(before, work)),
+        }
+    }
+
+    /// Has another subvolume take the place of the one that is served, and serves that.
+    fn exchange_subvolume(
+        &self,
+        before: Served,
+        work: impl FnOnce() -> Result<String, String>,
+    ) -> Exchanged {
+        let served = before.files.directory_identity();
+        let directory = before.config.directory.clone();
+        let result = work();
+        // A step after the exchange may have failed, or the answer was lost. What clients write to
+        // the subvolume of before would be in a snapshot.
+        let is_other = || DirectoryIdentity::of(&directory).is_ok_and(|now| now != served);
+        if result.is_err() && !is_other() {
+            return Exchanged::of(result);
+        }
+        // One that cannot be served is not what it was: the next look takes it away.
+        let result = match (result, self.serve_subvolume(before)) {
+            (Ok(done), Ok(())) => Ok(done),
+            (Ok(done), Err(why)) => Err(format!("{done} The share cannot be served: {why}")),
+            (Err(why), Ok(())) => {
+                Err(format!("{why}; other files came to the share all the same, and are served"))
+            }
+            (Err(why), Err(then)) => {
+                Err(format!("{why}; other files came to the share and cannot be served: {then}"))
+            }
+        };
+        Exchanged { is_done: true, result }
     }
 
     /// Serves another subvolume at the path of a share.

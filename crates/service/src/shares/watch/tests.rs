@@ -7,6 +7,7 @@ use std::process::Command;
 use vfs::cred::Cred;
 use vfs::fs::{Context, CreateHow};
 
+use super::super::rollback::Exchange;
 use super::super::tests::World;
 use super::*;
 
@@ -112,6 +113,38 @@ fn one_that_is_destroyed_while_it_is_lost_does_not_come_back() {
 
 fn mount(args: &[&str], at: &Path) -> bool {
     Command::new(args[0]).args(&args[1..]).arg(at).status().is_ok_and(|status| status.success())
+}
+
+/// What a rollback leaves of which the answer did not come.
+#[test]
+fn one_that_was_exchanged_by_a_request_that_failed_is_served() {
+    let world = World::new();
+    let dir = world.dir("a");
+    let is_mounted = || mount(&["mount", "-t", "tmpfs", "plimsoll-test"], &dir);
+    if !is_mounted() {
+        println!("SKIP exchanged-share: a tmpfs cannot be mounted here");
+        return;
+    }
+    let config = ShareConfig { snapshots: Some(world.dir("b")), ..world.share("a", "a") };
+    world.shares.apply(&[], std::slice::from_ref(&config)).expect("served");
+    let exchange = |work: &dyn Fn()| {
+        let work = || {
+            work();
+            Err("no answer".to_owned())
+        };
+        let ended = world.shares.exchange_directory(&dir, Exchange::Subvolume, work);
+        (ended.is_done, ended.result)
+    };
+    let before = exchange(&|| {});
+    let after = exchange(&|| assert!(mount(&["umount", "-l"], &dir) && is_mounted()));
+    world.shares.look();
+    let (lost, written) = (world.shares.lost().len(), write(&world.shares, "a", "f"));
+    let there = files(&dir);
+    assert!(mount(&["umount", "-l"], &dir));
+    assert_eq!(before, (false, Err("no answer".to_owned())));
+    let sentence = "no answer; other files came to the share all the same, and are served";
+    assert_eq!(after, (true, Err(sentence.to_owned())));
+    assert_eq!((lost, written, there), (0, true, vec!["f".to_owned()]));
 }
 
 #[test]
