@@ -51,6 +51,7 @@ pub fn run(args: &HostArgs) -> Result<(), Failure> {
     }
     dhcp::start(folder, files).or_failure("follow DHCP")?;
     let helper = Helper::new(keeper, user);
+    helper.follow().or_failure("follow the links of the machine")?;
     if args.child {
         return serve_input(&helper);
     }

@@ -68,6 +68,8 @@ pub struct Keeper {
     /// The highest number that this helper has given to a change.
     number: u64,
     problem: Option<String>,
+    /// Whether steps to the confirmed configuration have failed.
+    unfinished: bool,
 }
 
 struct Armed {
@@ -92,7 +94,8 @@ impl Keeper {
         boot: &str,
     ) -> Self {
         let boot = boot.to_owned();
-        Self { backend, folder, arm, boot, waiting: None, number: 0, problem: None }
+        let (number, problem) = (0, None);
+        Self { backend, folder, arm, boot, waiting: None, number, problem, unfinished: false }
     }
 
     /// Brings the network into its confirmed configuration: takes back a change that was waiting
@@ -115,16 +118,58 @@ impl Keeper {
             }
             self.folder.forget()?;
         }
-        let Some(confirmed) = self.folder.confirmed()? else { return Ok(()) };
-        if confirmed.boot == self.boot {
-            return Ok(());
+        self.make_confirmed(&BTreeSet::new()).map(drop)
+    }
+
+    /// Configures devices that the confirmed configuration names and that were not there before,
+    /// such as those of a slow driver after a boot, and continues what has failed. `appeared` names
+    /// links that are new. False if a change waits: it is to be called again after that.
+    ///
+    /// # Errors
+    /// The way is not complete; what could be done is done.
+    pub fn follow(&mut self, appeared: &BTreeSet<String>) -> Result<bool, Refusal> {
+        let _lock = self.folder.lock()?;
+        if self.folder.waiting()?.is_some() {
+            return Ok(false);
+        }
+        match self.make_confirmed(appeared) {
+            Ok(false) => {}
+            Ok(true) => self.problem = None,
+            Err(refusal) => {
+                self.problem = Some(refusal.to_string());
+                return Err(refusal);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes the steps to the confirmed configuration: after a boot, if it names a device that is
+    /// new, or if they have failed. False if none of that is so. The caller holds the lock.
+    fn make_confirmed(&mut self, appeared: &BTreeSet<String>) -> Result<bool, Refusal> {
+        let Some(confirmed) = self.folder.confirmed()? else { return Ok(false) };
+        let is_after_boot = confirmed.boot != self.boot;
+        let is_due = is_after_boot || self.unfinished;
+        // What was there has a baseline.
+        let is_known = |name: &str| confirmed.record.links.contains_key(name);
+        let devices = confirmed.configuration.devices();
+        let new: Vec<&str> =
+            devices.filter(|name| appeared.contains(*name) || !is_known(name)).collect();
+        if !is_due && new.is_empty() {
+            return Ok(false);
         }
         let observed = self.backend.observe()?;
-        let (target, record) = compile(&confirmed.configuration, &observed, &Record::default());
-        let adopted = record.adopted(&Record::default());
+        if !is_due && !new.iter().any(|name| observed.links.contains_key(*name)) {
+            return Ok(false);
+        }
+        let before = if is_after_boot { Record::default() } else { confirmed.record.clone() };
+        let (target, record) = compile(&confirmed.configuration, &observed, &before);
+        let adopted = record.adopted(&before);
         let boot = self.boot.clone();
         self.folder.enter_confirmed(&Change { boot, record, ..confirmed })?;
-        Ok(restore(&mut *self.backend, &target, &adopted)?)
+        self.unfinished = true;
+        restore(&mut *self.backend, &target, &adopted)?;
+        self.unfinished = false;
+        Ok(true)
     }
 
     /// The network as it is observed.

@@ -5,6 +5,7 @@
 //!   names a file or a program; a disk is named as the kernel names it, or by its serial number.
 //! - [`service`]: the socket, users that may connect, the log. [`client`]: the other end.
 //! - [`keeper`]: a change of the network: checked, written to disk, taken, confirmed or taken back.
+//!   `appear` has it configure devices that appear later.
 //! - [`guard`]: the process that takes an unconfirmed change back even if the others end.
 //! - [`dhcp`]: a client for each link with DHCP.
 //! - [`files`]: what of it is on disk (`docs/formats/host.md`).
@@ -12,6 +13,7 @@
 //! The health of disks is queried by `host_hardware::smart`, pools are those of
 //! `host_pools::keeper`.
 
+mod appear;
 pub mod client;
 pub mod dhcp;
 pub mod files;

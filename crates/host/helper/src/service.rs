@@ -12,6 +12,7 @@ use host_hardware::smart;
 use host_pools::keeper::Keeper as Pools;
 use host_pools::request::{PoolReply, PoolRequest};
 
+use crate::appear;
 use crate::keeper::{Keeper, Refusal};
 use crate::request::{REQUEST_MAX, Reply, Request, receive, send};
 use crate::sys;
@@ -46,6 +47,14 @@ impl Helper {
     /// With pools.
     pub fn with_pools(self, pools: Arc<Pools>) -> Self {
         Self { pools: Some(pools), ..self }
+    }
+
+    /// Configures devices of the network as they appear, from now on.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn follow(&self) -> io::Result<()> {
+        self.keeper.iter().try_for_each(|keeper| appear::follow(keeper.clone()))
     }
 
     /// Binds the socket, in place of a left-over, for root and the user.

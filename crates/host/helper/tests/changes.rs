@@ -7,6 +7,8 @@ mod bed;
 #[path = "../../network/tests/configurations/mod.rs"]
 mod configurations;
 
+use std::collections::BTreeSet;
+
 use base::random::SeededRandom;
 use host_helper::keeper::{Keeper, Refusal, take_back};
 use host_helper::request::{Proposal, Reply};
@@ -177,6 +179,57 @@ fn after_a_boot_the_confirmed_configuration_is_made_again() {
     let (change, _) = keeper.apply(&wanted(&Configuration::default()), LONG).expect("a change");
     keeper.confirm(change.expect("steps")).expect("a confirmation");
     assert_eq!(bare.clone().observe(), bed.bare().clone().observe());
+}
+
+#[test]
+fn a_device_that_appears_after_the_boot_is_configured() {
+    let (none, mut named) = (BTreeSet::new(), 0);
+    for (seed, late) in (0..PAIRS).zip(["e0", "e1", "e2", "e3"].into_iter().cycle()) {
+        let bed = Bed::new(seed);
+        let bare = bed.bare();
+        bare.unplug(late);
+        let mut keeper = bed.keeper(&bare, "next boot");
+        keeper.start().unwrap_or_else(|e| panic!("{seed}: {e}"));
+        let without = bare.clone().observe();
+        assert!(keeper.follow(&none).expect("a look"), "{seed}");
+        assert_eq!(bare.clone().observe(), without, "{seed}: nothing has appeared");
+        bare.plug(late);
+        // Seen by this helper, or by the next one.
+        match seed % 2 {
+            0 => assert!(keeper.follow(&none).expect("a look"), "{seed}"),
+            _ => bed.keeper(&bare, "next boot").start().expect("a start"),
+        }
+        let whole = |what: &str| {
+            assert_eq!(bare.clone().observe().as_ref(), Ok(&bed.old_alone), "{seed}: {what}");
+        };
+        whole("it has appeared");
+        // It is reset: it goes and comes back with another number.
+        bare.unplug(late);
+        bare.plug(late);
+        assert!(keeper.follow(&BTreeSet::from([late.to_owned()])).expect("a look"), "{seed}");
+        whole("it was reset");
+        named += u32::from(bed.first.datalinks.contains_key(late));
+    }
+    assert!(named > 8, "{named} configurations have the device");
+}
+
+#[test]
+fn what_has_failed_after_a_boot_is_tried_again() {
+    let bed = Bed::new(2);
+    let bare = bed.bare();
+    bare.refuse_all(true);
+    let mut keeper = bed.keeper(&bare, "next boot");
+    keeper.start().expect_err("refused");
+    keeper.follow(&BTreeSet::new()).expect_err("refused");
+    assert!(keeper.status().expect("status").problem.is_some());
+    bare.refuse_all(false);
+    assert!(keeper.follow(&BTreeSet::new()).expect("a look"));
+    let now = bare.clone().observe().expect("a state");
+    assert_eq!(configurations::made(&now), configurations::made(&bed.old_alone));
+    assert_eq!(keeper.status().expect("status").problem, None);
+    // Not while a change waits, which has its own way back.
+    keeper.apply(&wanted(&bed.second), LONG).expect("a change").0.expect("steps");
+    assert!(!keeper.follow(&BTreeSet::new()).expect("a look"));
 }
 
 #[test]

@@ -142,6 +142,12 @@ impl Interface {
 }
 
 impl Configuration {
+    /// Names of datalinks that are devices of the machine.
+    pub fn devices(&self) -> impl Iterator<Item = &str> {
+        let is_device = |(_, one): &(&String, &Datalink)| matches!(one.class, Class::Device);
+        self.datalinks.iter().filter(is_device).map(|(name, _)| name.as_str())
+    }
+
     /// The aggregations, those that groups make included, each with its datalinks.
     pub fn aggregations(&self) -> impl Iterator<Item = (&str, &[String])> {
         let made = self.datalinks.iter().filter_map(|(name, datalink)| match &datalink.class {

@@ -13,7 +13,7 @@ use host_helper::request::Proposal;
 use host_network::backend::{Backend, Failure};
 use host_network::configuration::Configuration;
 use host_network::fake::Kernel;
-use host_network::state::State;
+use host_network::state::{Link, State};
 use host_network::step::Step;
 
 use crate::configurations::{generate, machine, others_add};
@@ -42,11 +42,14 @@ struct Inner {
     left: Option<usize>,
     /// The step after this number is refused.
     refuse: Option<usize>,
+    /// All steps are refused.
+    refuse_all: bool,
 }
 
 impl Shared {
     fn new(kernel: Kernel) -> Self {
-        Self(Arc::new(Mutex::new(Inner { kernel, left: None, refuse: None })))
+        let inner = Inner { kernel, left: None, refuse: None, refuse_all: false };
+        Self(Arc::new(Mutex::new(inner)))
     }
 
     fn with<T>(&self, with: impl FnOnce(&mut Inner) -> T) -> T {
@@ -56,6 +59,37 @@ impl Shared {
     /// The step after this number is refused, once.
     pub fn refuse_after(&self, steps: usize) {
         self.with(|inner| inner.refuse = Some(steps));
+    }
+
+    /// Whether each step is refused from now on.
+    pub fn refuse_all(&self, refuse: bool) {
+        self.with(|inner| inner.refuse_all = refuse);
+    }
+
+    /// A device goes, with what is made on it.
+    pub fn unplug(&self, device: &str) {
+        self.with(|inner| {
+            let state = inner.kernel.state_mut();
+            let mut gone = vec![device.to_owned()];
+            while let Some(name) = gone.pop() {
+                let on_it = |link: &Link| link.kind.on() == Some(&*name);
+                let above = state.links.iter().filter(|(_, link)| on_it(link));
+                gone.extend(above.map(|(name, _)| name.clone()));
+                state.links.remove(&name);
+                state.addresses.remove(&name);
+                state.routes.retain(|route| route.link != name);
+            }
+        });
+    }
+
+    /// A device comes as the machine has it after a boot.
+    pub fn plug(&self, device: &str) {
+        let link = machine().links.remove(device).expect("a device of the machine");
+        self.with(|inner| {
+            let state = inner.kernel.state_mut();
+            state.links.insert(device.to_owned(), link);
+            state.normalise();
+        });
     }
 
     /// Runs something that ends before it takes more than this number of steps. Whether it
@@ -84,6 +118,10 @@ impl Backend for Shared {
                 Some(0) => resume_unwind(Box::new(CUT)),
                 Some(left) => *left -= 1,
                 None => {}
+            }
+            if inner.refuse_all {
+                let (step, why) = (step.to_string(), REFUSED.to_owned());
+                return Err(Failure::Refused { step, why });
             }
             match inner.refuse.take() {
                 Some(0) => {
