@@ -192,13 +192,20 @@ fn measured(
             }
             line(&mut **progress, "the best step was not steady: repeating it".into());
             let again = conduct::run(job, &column.options, &mut **progress)?;
-            Ok(if unsettled(&again) { result } else { again })
+            Ok(better(result, again))
         },
     )?;
     if !column.options.prove.is_empty() {
         prove::prove(job, &column.options, &mut result, &mut **progress.borrow_mut())?;
     }
     Ok(result)
+}
+
+/// Of a run that was not steady and its repeat: the repeat, if that is steady. One that failed, or
+/// came to nothing, takes nothing away from what was measured.
+fn better(result: RunResult, again: RunResult) -> RunResult {
+    let settled = again.failed.is_none() && again.best_step().is_some() && !unsettled(&again);
+    if settled { again } else { result }
 }
 
 /// Whether nothing but a best step that was not steady speaks against a run.

@@ -216,6 +216,29 @@ fn a_step_that_is_not_steady_states_its_reason() {
 }
 
 #[test]
+fn a_repeat_takes_the_place_of_a_run_only_if_it_is_steady() {
+    let run = |started: f64, verdict| {
+        let mut run = made_up();
+        run.started = started;
+        run.steps.iter_mut().for_each(|step| step.steady.verdict = verdict);
+        run
+    };
+    let first = || run(1.0, SteadyVerdict::Oscillating);
+    assert!(unsettled(&first()));
+    let kept = |again| better(first(), again).started;
+    assert_eq!(kept(run(2.0, SteadyVerdict::Steady)), 2.0);
+    assert_eq!(kept(run(2.0, SteadyVerdict::Drifting)), 1.0);
+    let mut failed = run(2.0, SteadyVerdict::Steady);
+    failed.failed = Some("client 1: the server closed the connection".into());
+    assert_eq!(kept(failed.clone()), 1.0, "what was measured stays");
+    failed.steps.clear();
+    assert_eq!(kept(failed), 1.0);
+    let mut nothing = run(2.0, SteadyVerdict::Steady);
+    nothing.best = None;
+    assert_eq!(kept(nothing), 1.0, "a repeat without a figure");
+}
+
+#[test]
 fn reservations_stand_in_the_first_lines() {
     let mut good = cell(&made_up(), "x");
     good.doubts.clear();
