@@ -9,6 +9,7 @@ use lab::conduct::{self, RunOptions};
 use lab::job::{Job, LossPolicy};
 use lab::limit::Limiter;
 use lab::record::RunResult;
+use lab::shape::open::{Arrival, OpenShape, QUEUE};
 use std::process::ExitCode;
 
 #[path = "conduct/simulated.rs"]
@@ -19,9 +20,10 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|word| word == "lab") {
         return lab::cli::main(words);
     }
-    let tests: [(&str, fn()); 9] = [
+    let tests: [(&str, fn()); 10] = [
         ("a_whole_run_adds_up", a_whole_run_adds_up),
         ("nothing_as_target_is_limited_by_the_generator", nothing_as_target),
+        ("the_generator_alone_is_not_held_to_the_rate_of_a_job", nothing_at_a_rate),
         ("a_killed_client_degrades_the_run", killed_continue),
         ("a_killed_client_aborts_the_run", killed_abort),
         ("a_killed_client_rebases_the_step", killed_rebase),
@@ -133,6 +135,17 @@ fn nothing_as_target() {
     // On a machine that is busy with other things the verdict must say so instead.
     let others = verdict.why.iter().any(|w| w.contains("other processes"));
     assert!(verdict.limiter == Limiter::Generator || others, "{verdict:?}");
+}
+
+fn nothing_at_a_rate() {
+    // So low that a client which gets a core for a moment does many times as much against nothing.
+    const RATE: f64 = 50.0;
+    let mut job = job("null", "[[1,4]]");
+    job.open = Some(OpenShape { rate: RATE, arrival: Arrival::default(), queue: QUEUE });
+    let result = conduct::run(&job, &options(Target::Null, 1), &mut |_| {}).unwrap();
+    assert_eq!(result.failed, None);
+    let null = result.null_ops_s.unwrap();
+    assert!(null > 10.0 * RATE, "{null} operations/s against nothing");
 }
 
 /// Processes that this one has started.

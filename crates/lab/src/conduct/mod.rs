@@ -454,7 +454,8 @@ const COUNTS_EARLY_S: f64 = 0.002;
 fn against_nothing(job: &Job, agents: &mut Agents) -> Result<f64, StepError> {
     prepare(job, agents, &Target::Null)?;
     let mut null = job.clone();
-    null.cold = false;
+    // Its rate is not what the generator could do.
+    (null.cold, null.open) = (false, None);
     null.schedule = vec![(agents.all.len() as u32, job.slots())];
     (null.warmup_ms, null.window_ms, null.step_max_ms) = (0, NULL_MS / 4, NULL_MS);
     let load = (agents.all.len() as u32, job.slots());
