@@ -10,6 +10,7 @@ use lab::job::{Job, LossPolicy};
 use lab::limit::Limiter;
 use lab::record::RunResult;
 use lab::shape::open::{Arrival, OpenShape, QUEUE};
+use std::path::Path;
 use std::process::ExitCode;
 
 #[path = "conduct/simulated.rs"]
@@ -20,7 +21,7 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|word| word == "lab") {
         return lab::cli::main(words);
     }
-    let tests: [(&str, fn()); 10] = [
+    let tests: [(&str, fn()); 13] = [
         ("a_whole_run_adds_up", a_whole_run_adds_up),
         ("nothing_as_target_is_limited_by_the_generator", nothing_as_target),
         ("the_generator_alone_is_not_held_to_the_rate_of_a_job", nothing_at_a_rate),
@@ -28,6 +29,9 @@ fn main() -> ExitCode {
         ("a_killed_client_aborts_the_run", killed_abort),
         ("a_killed_client_rebases_the_step", killed_rebase),
         ("a_paused_client_is_noticed", paused),
+        ("a_client_paused_in_the_last_step_degrades_the_run", paused_at_the_end),
+        ("a_client_lost_before_it_cleans_degrades_the_run", lost_before_cleaning),
+        ("files_that_cannot_be_removed_degrade_the_run", files_that_stay),
         ("many_agents_of_one_controller", simulated::many_agents),
         ("a_summary_has_a_column_for_each_target_and_goes_on", summary),
         ("an_archive_repeats_with_the_same_operations", archive_repeats),
@@ -161,19 +165,30 @@ fn children() -> Vec<i32> {
 
 /// Runs three steps of three clients; after the first step the last client gets `signal`.
 fn run_with(signal: i32, policy: LossPolicy) -> RunResult {
+    run_until("3 × 1", policy, |_| signal_last(signal))
+}
+
+/// Sends a signal to the client that was started last.
+fn signal_last(signal: i32) {
+    let last = *children().last().unwrap();
+    // SAFETY: a child of this process that is not reaped yet.
+    unsafe { libc::kill(last, signal) };
+}
+
+/// The same; `act` is done once with the directory, after the step that is reported as `step`.
+fn run_until(step: &str, policy: LossPolicy, mut act: impl FnMut(&Path)) -> RunResult {
     let dir = scratch("lossy");
     let mut job = job("randread", "[[3,1],[3,2],[3,4]]");
     job.on_loss = policy;
-    let mut sent = false;
+    let mut acted = false;
     let result = conduct::run(&job, &options(Target::Path(dir.clone()), 3), &mut |line| {
-        if line.to_string().contains("3 × 1") && !sent {
-            sent = true;
-            let last = *children().last().unwrap();
-            // SAFETY: a child of this process that is not reaped yet.
-            unsafe { libc::kill(last, signal) };
+        if line.to_string().contains(step) && !acted {
+            acted = true;
+            act(&dir);
         }
     });
     std::fs::remove_dir_all(dir).unwrap();
+    assert!(acted, "no step {step}");
     result.unwrap()
 }
 
@@ -207,6 +222,47 @@ fn paused() {
     let lost = result.clients[2].lost.clone().unwrap_or_default();
     assert!(lost.contains("paused"), "{lost}");
     assert!(result.is_degraded());
+}
+
+/// Files that cannot be removed, and clients that cannot remove theirs, take nothing away from what
+/// was measured.
+fn assert_measured(result: &RunResult, clients: u32) {
+    assert_eq!(result.failed, None);
+    assert_eq!(result.steps.last().map(|step| (step.clients, step.threads)), Some((clients, 4)));
+    assert!(result.best.is_some() && result.is_degraded());
+}
+
+fn paused_at_the_end() {
+    let result = run_until("3 × 2", LossPolicy::Continue, |_| signal_last(libc::SIGSTOP));
+    assert_measured(&result, 2);
+    let lost = result.clients[2].lost.clone().unwrap_or_default();
+    assert!(lost.contains("paused"), "{lost}");
+    // The others are waited for: their files are gone, and their last calls are counted.
+    let files = |what: &&String| what.contains("the files of");
+    assert_eq!(result.degraded.iter().find(files), None, "{:?}", result.degraded);
+}
+
+fn lost_before_cleaning() {
+    let result = run_until("3 × 4", LossPolicy::Continue, |_| signal_last(libc::SIGKILL));
+    assert_measured(&result, 3);
+    let what = &result.degraded;
+    assert!(what.iter().any(|what| what.contains("the files of client 2 ")), "{what:?}");
+    assert!(what.iter().any(|what| what.contains("lost client 2: ")), "{what:?}");
+}
+
+fn files_that_stay() {
+    let result = run_until("3 × 4", LossPolicy::Continue, |dir| {
+        let entries = std::fs::read_dir(dir).unwrap().flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.path()).collect();
+        names.sort();
+        // A file in place of the directory of a client, which cannot be removed as one.
+        std::fs::rename(&names[1], dir.join("moved")).unwrap();
+        std::fs::write(&names[1], "").unwrap();
+    });
+    assert_measured(&result, 3);
+    let what: Vec<_> =
+        result.degraded.iter().filter(|what| what.contains("the files of")).collect();
+    assert!(what.len() == 1 && what[0].contains("the files of client 1 "), "{what:?}");
 }
 
 /// A command of the laboratory with short steps.

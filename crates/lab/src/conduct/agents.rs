@@ -9,7 +9,7 @@ use crate::agent::connection::Connection;
 use crate::agent::join::PROGRAM;
 use crate::agent::proto::{self, FromAgent, ProtoError, ToAgent};
 use base::clock::Deadline;
-use base::limits::LAB_AGENT_REPLY_MAX;
+use base::limits::{LAB_AGENT_REPLY_MAX, LAB_SILENCE_MAX};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
@@ -203,11 +203,7 @@ impl Agents {
                         self.paused.push(format!("client {}: silent for {time}", agent.number));
                     }
                 }
-                None if agent.lost.is_none() => {
-                    agent.lost_ns = event.at_ns;
-                    agent.lost = Some(how_it_ended(agent));
-                }
-                None => {}
+                None => lose(agent, event.at_ns),
             }
         }
         Some(event)
@@ -283,6 +279,54 @@ impl Agents {
             }
         }
         Err(AgentsError::Silent(number, LAB_AGENT_REPLY_MAX))
+    }
+
+    /// Sends a message to these agents, and waits for the reply of each, as `pick` takes it, or for
+    /// why there is none: an agent that fails or is lost does not end the wait for others.
+    pub fn replies<T>(
+        &mut self,
+        numbers: &[u32],
+        message: &ToAgent,
+        within: Duration,
+        mut pick: impl FnMut(FromAgent) -> Option<T>,
+    ) -> Vec<(u32, Result<T, AgentsError>)> {
+        let (mut waiting, mut found) = (Vec::new(), Vec::new());
+        for number in numbers.iter().copied() {
+            match self.send_to(number, message) {
+                Ok(()) => waiting.push(number),
+                Err(error) => {
+                    if let Some(agent) = self.all.get_mut(number as usize) {
+                        lose(agent, clock::mono_ns());
+                    }
+                    found.push((number, Err(error)));
+                }
+            }
+        }
+        let deadline = Deadline::after(within);
+        while !waiting.is_empty() {
+            let silent = self.overdue(LAB_SILENCE_MAX);
+            let late = |number: &u32| deadline.passed() || silent.contains(number);
+            for number in waiting.extract_if(.., |number| late(number)) {
+                found.push((number, Err(AgentsError::Silent(number, within))));
+            }
+            let Some(event) = self.next(Duration::from_millis(100)) else { continue };
+            // Others were lost before, and what comes late from them is not of this message.
+            let Some(at) = waiting.iter().position(|number| *number == event.agent) else {
+                continue;
+            };
+            let reply = match event.message {
+                None => Some(Err(AgentsError::Gone(event.agent))),
+                Some(FromAgent::Failed { what }) => {
+                    Some(Err(AgentsError::Failed(event.agent, what)))
+                }
+                Some(message) => pick(message).map(Ok),
+            };
+            if let Some(reply) = reply {
+                waiting.swap_remove(at);
+                found.push((event.agent, reply));
+            }
+        }
+        found
     }
 
     /// Sends a message to one agent.
@@ -385,6 +429,14 @@ fn start(command: &[String]) -> Result<(Child, Connection), AgentsError> {
         .spawn()
         .map_err(failed)?;
     Ok((child, Connection::pair(ours)))
+}
+
+/// Notes that the connection of an agent has ended, and how.
+fn lose(agent: &mut Agent, at_ns: u64) {
+    if agent.lost.is_none() {
+        agent.lost_ns = at_ns;
+        agent.lost = Some(how_it_ended(agent));
+    }
 }
 
 fn how_it_ended(agent: &mut Agent) -> String {

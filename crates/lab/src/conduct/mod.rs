@@ -260,9 +260,7 @@ fn conduct(
     }
     run_steps(job, &options.subnets, agents, view, result, progress)?;
     if options.clean {
-        each(agents, &ToAgent::Clean, LAB_SILENCE_MAX, |m| {
-            matches!(m, FromAgent::Cleaned).then_some(())
-        })?;
+        clean(agents, result);
     }
     disconnect(agents, result);
     Ok(())
@@ -345,14 +343,30 @@ fn drift_of(result: &RunResult) -> Option<Drift> {
     shape::soak::drift(&rates, step.window_s, soak.drift_percent)
 }
 
+/// Has all clients remove their files. The figures of the run are good even if that fails.
+fn clean(agents: &mut Agents, result: &mut RunResult) {
+    let live: Vec<u32> = agents.live().map(|agent| agent.number).collect();
+    let cleaned = agents.replies(&live, &ToAgent::Clean, LAB_SILENCE_MAX, |message| {
+        matches!(message, FromAgent::Cleaned).then_some(())
+    });
+    for (number, cleaned) in cleaned {
+        if let Err(error) = cleaned {
+            let why = crate::agent::with_sources(&error);
+            result.degraded.push(format!("the files of client {number} were not removed: {why}"));
+        }
+    }
+}
+
 /// Has all clients disconnect, and counts their last calls: a client that waited has renewed its
-/// session since its last step. If one is lost meanwhile, the counts of the last step stand.
+/// session since its last step. Of one that is lost meanwhile the count of the last step stands.
 fn disconnect(agents: &mut Agents, result: &mut RunResult) {
-    let calls = each(agents, &ToAgent::Disconnect, LAB_SILENCE_MAX, |m| match m {
-        FromAgent::Disconnected { calls } => Some(*calls),
+    let live: Vec<u32> = agents.live().map(|agent| agent.number).collect();
+    let calls = agents.replies(&live, &ToAgent::Disconnect, LAB_SILENCE_MAX, |m| match m {
+        FromAgent::Disconnected { calls } => Some(calls),
         _ => None,
     });
-    note_calls(result, calls.unwrap_or_default());
+    let calls = calls.into_iter().filter_map(|(number, calls)| Some((number, calls.ok()?)));
+    note_calls(result, calls.collect());
 }
 
 /// Enters how many calls clients have made, by their numbers.
@@ -495,27 +509,14 @@ fn prepare(job: &Job, agents: &mut Agents, target: &Target) -> Result<Prepared, 
     })
 }
 
-/// Sends a message to all live agents and waits for each one's reply.
-fn each<T>(
-    agents: &mut Agents,
-    message: &ToAgent,
-    within: Duration,
-    pick: impl Fn(&FromAgent) -> Option<T>,
-) -> Result<Vec<(u32, T)>, StepError> {
-    let numbers: Vec<u32> = agents.live().map(|a| a.number).collect();
-    for number in numbers {
-        agents.send_to(number, message)?;
-    }
-    answers(agents, within, pick)
-}
-
+/// Waits for the reply of each live agent; the first one that fails or is lost ends that.
 fn answers<T>(
     agents: &mut Agents,
     within: Duration,
     pick: impl Fn(&FromAgent) -> Option<T>,
 ) -> Result<Vec<(u32, T)>, StepError> {
-    let mut waiting: Vec<u32> = agents.live().map(|a| a.number).collect();
-    let mut found = Vec::new();
+    let asked: Vec<u32> = agents.live().map(|a| a.number).collect();
+    let (mut waiting, mut found) = (asked.clone(), Vec::new());
     let deadline = Deadline::after(within);
     while let Some(first) = waiting.first().copied() {
         if deadline.passed() {
@@ -523,6 +524,8 @@ fn answers<T>(
         }
         let Some(event) = agents.next(Duration::from_millis(100)) else { continue };
         match event.message {
+            // Lost before.
+            _ if !asked.contains(&event.agent) => {}
             None => return Err(AgentsError::Gone(event.agent).into()),
             Some(FromAgent::Failed { what }) => {
                 return Err(AgentsError::Failed(event.agent, what).into());
