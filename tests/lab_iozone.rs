@@ -2,8 +2,9 @@
 //! with it, on a directory and over each protocol.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use e2e::scratch::Scratch;
@@ -89,6 +90,40 @@ fn every_block_adds_up_over_each_protocol() {
     assert_eq!(files(&dir), 0, "files are removed");
     let smb = SmbShare::start("iozone-smb", &[]);
     checked(scratch.path(), &smb.url(""), &options, 13);
+}
+
+#[test]
+fn what_was_measured_stays_when_the_server_is_lost() {
+    let scratch = Scratch::below(Path::new("/dev/shm"), "iozone-lost");
+    let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+    let mut server = Server::start(&Options::new(&dir, &state));
+    let target = format!("nfs3://127.0.0.1:{}{}", server.nfs_port(), server.export());
+    let out = scratch.path().join("out");
+    let mut command = lab::command();
+    // After the first block there are eight of two times 4,096 calls each: time to end the server.
+    command.args(["iozone", "--target", &target, "-t", "2", "-s", "16m", "-r", "4k", "-x"]);
+    command.arg("--out").arg(&out).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("a process");
+    let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let mut lines = lines.map_while(Result::ok);
+    let first = lines.find(|line| line.contains("initial writers: "));
+    assert!(first.is_some(), "no block");
+    server.kill();
+    let printed: Vec<String> = lines.collect();
+    let status = process::wait(&mut child, RUN).expect("it ends");
+    assert_eq!(status.code(), Some(1), "{printed:?}");
+    let json = fs::read_to_string(out.join("result.json")).expect("a result");
+    let result: Value = serde_json::from_str(&json).expect("JSON");
+    let blocks = result["blocks"].as_array().expect("blocks");
+    assert_eq!(blocks[0]["title"], "initial writers");
+    assert_eq!(blocks[0]["min_xfer_kb"], 16384.0);
+    assert!(blocks.len() < 9, "{printed:?}");
+    let failed = result["failed"].as_str().unwrap_or_default();
+    assert!(failed.contains(": the target is lost: "), "{failed}");
+    let why = |what: &Value| what.as_str().is_some_and(|what| what.contains("were not removed"));
+    assert!(result["degraded"].as_array().is_some_and(|all| all.iter().any(why)), "{result}");
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("failed: "), "the page states it");
 }
 
 /// Runs it with children on agents that listen on this machine.

@@ -279,11 +279,12 @@ pub(super) fn made(
 }
 
 pub(super) fn exit(result: &IozoneResult) -> ExitCode {
-    for what in &result.degraded {
+    for what in result.failed.iter().chain(&result.degraded) {
         note(&format!("iozone: {}", visible(what)));
     }
-    match result.degraded.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(EXIT_DEGRADED),
+    match (&result.failed, result.degraded.is_empty()) {
+        (Some(_), _) => ExitCode::FAILURE,
+        (None, false) => ExitCode::from(EXIT_DEGRADED),
+        (None, true) => ExitCode::SUCCESS,
     }
 }

@@ -126,7 +126,7 @@ pub fn running(progress: Progress<'_>) {
 }
 
 /// How long preparing may take: the files of all clients through the server.
-const PREPARE_WITHIN: Duration = Duration::from_secs(600);
+pub(crate) const PREPARE_WITHIN: Duration = Duration::from_secs(600);
 /// Length of the measurement against nothing.
 const NULL_MS: u64 = 240;
 

@@ -40,6 +40,9 @@ pub struct Child {
     pub finished: bool,
     /// Why it ended early.
     pub fault: Option<String>,
+    /// Its connection is gone: it can do nothing in later tests either.
+    #[serde(default)]
+    pub lost: bool,
 }
 
 /// What all children did in a test.
@@ -49,6 +52,14 @@ pub struct Outcome {
     pub children: Vec<Child>,
     /// Nanoseconds from the start of the first to the end of the last.
     pub parent_ns: u64,
+}
+
+impl Outcome {
+    /// Why no child can continue: the connections of all are gone.
+    pub fn all_lost(&self) -> Option<&str> {
+        let all = self.children.iter().all(|child| child.lost);
+        self.children.first().filter(|_| all)?.fault.as_deref()
+    }
 }
 
 /// The children of a run, or those of one agent.
@@ -227,7 +238,9 @@ impl OneChild<'_> {
             _ => Ok(()),
         };
         let closed = closed.and(completed);
-        child.fault = outcome.and(flushed).and(closed).err().map(|error| error.to_string());
+        let error = outcome.and(flushed).and(closed).err();
+        child.lost = error.as_ref().is_some_and(CallError::is_final);
+        child.fault = error.map(|error| error.to_string());
         child
     }
 

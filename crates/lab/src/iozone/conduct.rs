@@ -6,7 +6,8 @@ use crate::agent::clock;
 use crate::agent::proto::{FromAgent, IOZONE_VERSION, IozoneJob, TestEnd, ToAgent};
 use crate::client::Target;
 use crate::conduct::agents::{Agents, Source};
-use crate::programs::run::ProgramError;
+use crate::programs::conduct::CLEAN_WITHIN;
+use crate::programs::run::{ProgramError, not_removed};
 use base::limits::LAB_SILENCE_MAX;
 use std::time::Duration;
 
@@ -112,6 +113,27 @@ impl Fleet {
     /// # Errors
     /// An agent is lost, or cannot do it.
     pub fn run(&mut self, test: Test, number: u64) -> Result<Outcome, ProgramError> {
+        let ends = self.ends(test, number);
+        if ends.is_err() {
+            // What the others do has no reader any more.
+            for agent in self.numbers() {
+                let _gone = self.agents.send_to(agent, &ToAgent::Stop { at_ns: 1 });
+            }
+        }
+        let ends = ends?;
+        self.cpu_s = ends.iter().map(|end| end.cpu_s).sum();
+        let mut children = vec![Child::default(); self.settings.threads as usize];
+        for child in ends.into_iter().flat_map(|end| end.outcome.children) {
+            if let Some(own) = children.get_mut(child.number as usize) {
+                *own = child;
+            }
+        }
+        let parent_ns = children.iter().map(|child| child.end_ns).max().unwrap_or(0).max(1);
+        Ok(Outcome { children, parent_ns })
+    }
+
+    /// Starts a test on all agents, and waits for the end of each.
+    fn ends(&mut self, test: Test, number: u64) -> Result<Vec<TestEnd>, ProgramError> {
         let trips = self.agents.live().map(|agent| agent.offset.rtt_ns * 5);
         let at_ns = clock::mono_ns() + trips.max().unwrap_or(0).max(LEAD_NS);
         let all: Vec<_> =
@@ -120,43 +142,40 @@ impl Fleet {
             self.agents.send_to(agent, &ToAgent::RunTest { test, number, at_ns })?;
         }
         let numbers = self.numbers();
-        let mut ends: Vec<(u32, TestEnd)> = Vec::new();
+        let mut ends: Vec<TestEnd> = Vec::new();
         while ends.len() < numbers.len() {
             let end = self.next(|message| match message {
                 FromAgent::TestEnd(end) => Some(*end),
                 _ => None,
             })?;
             let is_first = ends.is_empty() && end.is_some();
-            ends.extend(end);
+            ends.extend(end.map(|(_, end)| end));
             if is_first && !self.settings.no_stonewall {
                 for agent in &numbers {
                     self.agents.send_to(*agent, &ToAgent::Stop { at_ns: 1 })?;
                 }
             }
         }
-        self.cpu_s = ends.iter().map(|(_, end)| end.cpu_s).sum();
-        let mut children = vec![Child::default(); self.settings.threads as usize];
-        for (_, TestEnd { outcome, .. }) in ends {
-            for (number, child) in outcome.children.into_iter().map(|child| (child.number, child)) {
-                if let Some(own) = children.get_mut(number as usize) {
-                    *own = child;
-                }
-            }
-        }
-        let parent_ns = children.iter().map(|child| child.end_ns).max().unwrap_or(0).max(1);
-        Ok(Outcome { children, parent_ns })
+        Ok(ends)
     }
 
-    /// Disconnects the children, and removes their files unless they stay.
-    ///
-    /// # Errors
-    /// An agent is lost, or cannot do it.
-    pub fn clean(&mut self) -> Result<(), ProgramError> {
+    /// Disconnects the children, and removes their files unless they stay; what of that failed, and
+    /// agents that are lost.
+    pub fn clean(&mut self) -> Vec<String> {
+        let mut left = Vec::new();
         for number in self.numbers() {
-            self.agents.send_to(number, &ToAgent::CleanTests)?;
             // One after the other: the last one removes the folder of a server.
-            self.each(&[number], |message| matches!(message, FromAgent::Cleaned).then_some(()))?;
+            let cleaned =
+                self.agents.replies(&[number], &ToAgent::CleanTests, CLEAN_WITHIN, |message| {
+                    matches!(message, FromAgent::Cleaned).then_some(())
+                });
+            let errors = cleaned.into_iter().filter_map(|(_, cleaned)| cleaned.err());
+            left.extend(errors.map(|error| not_removed(&error)));
         }
-        Ok(())
+        let lost = self.agents.all.iter().filter_map(|agent| {
+            Some(format!("agent {} at {}: {}", agent.number, agent.address, agent.lost.as_ref()?))
+        });
+        left.extend(lost);
+        left
     }
 }

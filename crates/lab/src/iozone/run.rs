@@ -4,11 +4,12 @@ use super::children::{Children, Outcome, Start};
 use super::conduct::Fleet;
 use super::flags::{Block, Settings, Test};
 use super::record::{BlockResult, IozoneResult, KIND, VERSION};
+use crate::agent::with_sources;
 use crate::client::{Target, lacks_files};
 use crate::conduct::agents::Source;
 use crate::conduct::watch::{Load, Watch};
 use crate::conduct::{Progress, line, preparing, running};
-use crate::programs::run::{ProgramError, Session, cpu_seconds};
+use crate::programs::run::{ProgramError, Session, cpu_seconds, not_removed};
 use crate::record::ServerInfo;
 use crate::record::provenance::{Provenance, now};
 use lab_program::dist::Dist;
@@ -77,7 +78,7 @@ pub(crate) fn plan(
     plan.map_err(|(set, error)| ProgramError::Set(set, error))
 }
 
-/// Runs the tests.
+/// Runs the tests. If the target, or an agent, is lost later, the result has the blocks before.
 ///
 /// # Errors
 /// The target cannot be reached, has no files, or this machine has too few threads.
@@ -92,7 +93,28 @@ pub fn run(
     preparing(progress, "iozone", request.target);
     let mut crew = Crew::of(request, watch)?;
     running(progress);
-    let mut blocks: Vec<BlockResult> = Vec::new();
+    let mut blocks = Vec::new();
+    let ended = each_block(settings, &mut crew, watch, progress, &mut blocks);
+    let left = crew.leave();
+    let failed = match ended {
+        Err((_, error)) if blocks.is_empty() => return Err(error),
+        Err((title, error)) => Some(format!("{title}: {}", with_sources(&error))),
+        Ok(()) => None,
+    };
+    let mut result = result(request, started, blocks);
+    (result.server, result.failed) = (watch.info(), failed);
+    result.degraded.extend(left);
+    Ok(result)
+}
+
+/// Makes the blocks, each as soon as the one before has ended; which one cannot be made, and why.
+fn each_block(
+    settings: &Settings,
+    crew: &mut Crew,
+    watch: &mut Watch,
+    progress: Progress<'_>,
+    blocks: &mut Vec<BlockResult>,
+) -> Result<(), (&'static str, ProgramError)> {
     for (number, block) in settings.blocks().iter().enumerate() {
         let same = block.same_as.and_then(|like| blocks.iter().find(|b| b.title == like));
         if let Some(same) = same.cloned() {
@@ -101,15 +123,13 @@ pub fn run(
             continue;
         }
         line(progress, block.title.to_owned());
-        let result = measured(&mut crew, settings.threads, (block, number as u64), watch)?;
+        let result = measured(crew, settings.threads, (block, number as u64), watch);
+        let result = result.map_err(|error| (block.title, error))?;
         let rate = base::units::bytes(result.children_kb_s * 1024.0);
         line(progress, format!("{}: {rate}/s", block.title));
         blocks.push(result);
     }
-    crew.leave()?;
-    let mut result = result(request, started, blocks);
-    result.server = watch.info();
-    Ok(result)
+    Ok(())
 }
 
 /// The children: in this process, or on agents.
@@ -151,15 +171,13 @@ impl Crew {
         }
     }
 
-    /// Disconnects the children, and removes their files unless they stay.
-    fn leave(&mut self) -> Result<(), ProgramError> {
+    /// Disconnects the children, and removes their files unless they stay; what of that failed.
+    fn leave(&mut self) -> Vec<String> {
         match self {
             Self::Local(children, session) => {
                 children.leave();
-                if !children.settings.keep {
-                    session.clean()?;
-                }
-                Ok(())
+                let cleaned = if children.settings.keep { Ok(Vec::new()) } else { session.clean() };
+                cleaned.err().map(|error| not_removed(&error)).into_iter().collect()
             }
             Self::Remote(fleet) => fleet.clean(),
         }
@@ -177,6 +195,9 @@ fn measured(
     let done = crew.run(block.test, number, threads);
     watch.end();
     let (outcome, cpu_s) = done?;
+    if let Some(why) = outcome.all_lost() {
+        return Err(ProgramError::Lost(why.to_owned()));
+    }
     let bytes = outcome.children.iter().map(|child| child.bytes).sum();
     let ns = outcome.children.iter().map(|child| child.ns).sum();
     let written = block.test.is_write();
@@ -220,3 +241,6 @@ fn result(request: &IozoneRequest<'_>, started: f64, blocks: Vec<BlockResult>) -
         failed: None,
     }
 }
+
+#[cfg(test)]
+mod tests;

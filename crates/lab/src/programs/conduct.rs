@@ -2,13 +2,13 @@
 
 use super::drive::Totals;
 use super::record::{self, AgentResult, ProgramResult, Sums};
-use super::run::{Checked, ProgramError, ProgramRequest};
+use super::run::{Checked, ProgramError, ProgramRequest, not_removed};
 use crate::agent::clock;
 use crate::agent::proto::{FromAgent, PROGRAM_VERSION, ProgramEnd, ProgramJob, ToAgent};
 use crate::client::Target;
 use crate::conduct::agents::{Agents, Source};
 use crate::conduct::watch::Watch;
-use crate::conduct::{Progress, line, running};
+use crate::conduct::{PREPARE_WITHIN, Progress, line, running};
 use crate::record::provenance::now;
 use base::limits::LAB_SILENCE_MAX;
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// Time between the command and the start, ns: more than any agent takes to read it.
 const LEAD_NS: u64 = 300_000_000;
+/// How long removing the files may take: as long as making those of a job.
+pub(crate) const CLEAN_WITHIN: Duration = PREPARE_WITHIN;
 /// How long one wait for messages takes at most.
 const WAIT: Duration = Duration::from_millis(100);
 
@@ -59,9 +61,8 @@ pub fn run(
     watch.begin();
     conductor.until_all_ended();
     watch.end();
-    if request.clean {
-        conductor.clean(matches!(checked.target, Target::Path(_)))?;
-    }
+    let each = matches!(checked.target, Target::Path(_));
+    let left = if request.clean { conductor.clean(each) } else { Vec::new() };
     let mut totals = Totals::default();
     let by_agent = conductor.agents.all.iter().map(|agent| {
         let end = conductor.ends.get(&agent.number);
@@ -92,7 +93,7 @@ pub fn run(
     let lost = by_agent.iter().filter_map(|agent| {
         Some(format!("agent {} at {}: {}", agent.number, agent.address, agent.lost.as_ref()?))
     });
-    result.degraded.extend(lost);
+    result.degraded.extend(lost.chain(left));
     if conductor.agents.live().next().is_none() {
         result.failed = Some("all agents are lost".into());
     }
@@ -159,12 +160,6 @@ impl Conductor {
                 Some(FromAgent::Failed { what }) => {
                     return Err(ProgramError::Agent(format!("agent {}: {what}", event.agent)));
                 }
-                Some(FromAgent::ProgramCleaned { calls }) => {
-                    left.retain(|number| *number != event.agent);
-                    calls.into_iter().for_each(|(name, n)| {
-                        *self.around.entry(name).or_default() += n;
-                    });
-                }
                 Some(message) if due(&message) => left.retain(|number| *number != event.agent),
                 Some(_) => {}
             }
@@ -205,13 +200,24 @@ impl Conductor {
         }
     }
 
-    /// On directories each agent has files of its own.
-    fn clean(&mut self, each: bool) -> Result<(), ProgramError> {
+    /// Has the files removed; what of that failed. On directories each agent has files of its own.
+    fn clean(&mut self, each: bool) -> Vec<String> {
         let live = self.agents.live().map(|agent| agent.number);
         let numbers: Vec<u32> = live.take(if each { usize::MAX } else { 1 }).collect();
-        for number in &numbers {
-            self.agents.send_to(*number, &ToAgent::CleanProgram)?;
+        let cleaned =
+            self.agents.replies(&numbers, &ToAgent::CleanProgram, CLEAN_WITHIN, |m| match m {
+                FromAgent::ProgramCleaned { calls } => Some(calls),
+                _ => None,
+            });
+        let mut left = Vec::new();
+        for (_, cleaned) in cleaned {
+            match cleaned {
+                Ok(calls) => calls.into_iter().for_each(|(name, n)| {
+                    *self.around.entry(name).or_default() += n;
+                }),
+                Err(error) => left.push(not_removed(&error)),
+            }
         }
-        self.expect(&numbers, |_| false)
+        left
     }
 }

@@ -6,6 +6,7 @@ use super::path::{self, PathWorker};
 use super::record::{self, ProgramResult};
 use super::worker::{CallCounts, Worker};
 use super::{plan, remote};
+use crate::agent::with_sources;
 use crate::client::{Checker, ClientError, Target};
 use crate::conduct::agents::AgentsError;
 use crate::conduct::watch::Watch;
@@ -18,6 +19,7 @@ use lab_program::program::{Note, Plan, Program};
 use lab_program::tree::TreeError;
 use lab_program::wml::{WmlError, read};
 use std::cell::RefCell;
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -76,6 +78,9 @@ pub enum ProgramError {
     /// One of them cannot do it.
     #[error("{0}")]
     Agent(String),
+    /// No thread can reach the target any more.
+    #[error("the target is lost: {0}")]
+    Lost(String),
     /// This machine has no more threads.
     #[error("cannot start {0} threads")]
     Threads(u64, #[source] io::Error),
@@ -84,7 +89,10 @@ pub enum ProgramError {
 impl ProgramError {
     /// Whether the user has to change the text or the command.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::Client(_) | Self::Threads(..) | Self::Agents(_) | Self::Agent(_))
+        !matches!(
+            self,
+            Self::Client(_) | Self::Threads(..) | Self::Agents(_) | Self::Agent(_) | Self::Lost(_)
+        )
     }
 }
 
@@ -164,10 +172,11 @@ impl Checked {
         let limit = Limit { live: Some(&live), ..Limit::seconds(seconds) };
         let mut totals = session.run(limit)?;
         watch.end();
-        if request.clean && !totals.lost {
-            totals.add_around(session.clean()?);
-        }
+        let clean = request.clean && !totals.lost;
+        let cleaned = if clean { session.clean() } else { Ok(Vec::new()) };
+        let left = cleaned.map(|calls| totals.add_around(calls)).err();
         let mut result = ProgramResult::new(self.asked(request, started), &plan, &totals);
+        result.degraded.extend(left.map(|error| not_removed(&error)));
         result.watched = watch.judge(&record::load(&plan.program, &totals));
         result.server = watch.info();
         Ok(result)
@@ -295,6 +304,11 @@ pub fn on(
         totals.add_around(session.clean()?);
     }
     Ok(totals)
+}
+
+/// That files are still there, and why: what was measured is good all the same.
+pub(crate) fn not_removed(error: &dyn Error) -> String {
+    format!("the files were not removed: {}", with_sources(error))
 }
 
 fn line(name: &str, note: &Note) -> String {

@@ -1,6 +1,7 @@
 //! Records and their order; the stonewall.
 
 use super::*;
+use crate::client::ClientError;
 use lab_program::cursor::Done;
 
 fn settings() -> Settings {
@@ -57,6 +58,43 @@ impl Worker for Counting {
             ended.store(true, Ordering::SeqCst);
         }
         Ok(Done { bytes: call.len, size: None })
+    }
+}
+
+/// A connection that is gone, or a server that refuses, after some calls.
+struct Broken {
+    left: u64,
+    refuses: bool,
+}
+
+impl Worker for Broken {
+    fn call(&mut self, call: &Call) -> Result<Done, CallError> {
+        if self.left > 0 {
+            self.left -= 1;
+            return Ok(Done { bytes: call.len, size: None });
+        }
+        let (what, status) = ("write".to_owned(), "NOSPC".to_owned());
+        Err(CallError::Client(match self.refuses {
+            true => ClientError::Refused { what, status },
+            false => ClientError::Closed,
+        }))
+    }
+}
+
+#[test]
+fn no_child_can_continue_when_the_connections_of_all_are_gone() {
+    let ended = |refuse: [bool; 2]| {
+        let worker = |refuses| Box::new(Broken { left: 7, refuses }) as Box<dyn Worker>;
+        let settings = Settings { threads: 2, no_stonewall: true, ..settings() };
+        let (workers, numbers) = (refuse.map(worker).into(), vec![0, 1]);
+        let mut children = Children { settings, seed: 1, workers, numbers };
+        children.run(Test::Rewrite, 0, Start::default()).expect("a run")
+    };
+    let lost = ended([false; 2]);
+    assert!(lost.children.iter().all(|child| child.lost && child.records == 6), "{lost:?}");
+    assert!(lost.all_lost().is_some_and(|why| why.contains("closed the connection")), "{lost:?}");
+    for outcome in [ended([true, false]), ended([true; 2]), run(false)] {
+        assert_eq!(outcome.all_lost(), None, "{outcome:?}");
     }
 }
 

@@ -20,6 +20,7 @@ fn block() -> BlockResult {
         end_ns: end_ms * 1_000_000,
         finished: true,
         fault: None,
+        lost: false,
         wait_ns: 0,
     };
     let children = vec![child(100, 1000, 1010), child(300, 2000, 2020), child(200, 500, 505)];

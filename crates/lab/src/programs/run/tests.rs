@@ -2,6 +2,7 @@
 //! (`tests/programs/recorded.txt`); what is refused, and where.
 
 use super::*;
+use crate::conduct::RunEvent;
 use crate::programs::set::Figures;
 use lab_program::program::Op;
 use lab_program::tree::Tree;
@@ -147,6 +148,41 @@ fn what_is_refused_is_named_by_file_line_and_token() {
     assert!(error.contains("cannot carry out delete (flowop deletefile)"), "{error}");
     assert!(refused("", "null:").contains("no process is defined"));
     assert!(refused(include_str!("../../../tests/programs/mail.f"), "far:").contains("scheme"));
+}
+
+#[test]
+fn files_that_cannot_be_removed_degrade_the_result() {
+    let dir = Scratch::new("not-removed");
+    let (file, place, moved) = (dir.0.join("p.f"), dir.0.join("data"), dir.0.join("moved"));
+    std::fs::create_dir(&place).expect("a directory");
+    let text = "define fileset name=s,size=4k,entries=4,dirwidth=4,prealloc\n\
+                define process name=p { thread name=t {\n\
+                flowop statfile name=a,filesetname=s\n\
+                flowop finishoncount name=f,value=20 } }\n";
+    std::fs::write(&file, text).expect("written");
+    let request = ProgramRequest {
+        file: &file,
+        settings: &[],
+        target: &format!("path:{}", place.display()),
+        seconds: None,
+        seed: 1,
+        clean: true,
+        scratch: None,
+        command: Vec::new(),
+    };
+    let checked = Checked::new(&request).unwrap_or_else(|error| panic!("{error}"));
+    // The threads have opened the directory; what removes their files finds it by its name.
+    let result = checked.run(&request, &mut Watch::none(), &mut |event| {
+        if matches!(event, RunEvent::Running) {
+            std::fs::rename(&place, &moved).expect("moved");
+            std::fs::write(&place, "").expect("a file");
+        }
+    });
+    let result = result.expect("a result");
+    assert!(result.operations > 0 && result.errors == 0, "{:?}", result.acts);
+    assert_eq!(result.failed, None);
+    let [left] = result.degraded.as_slice() else { panic!("{:?}", result.degraded) };
+    assert!(left.starts_with("the files were not removed: "), "{left}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub(super) fn sections(result: &IozoneResult) -> Vec<Section> {
     let blocks = Section::new("blocks", "Blocks")
         .with_sentences([files, wall.to_owned()])
         .with_sentences(degraded)
+        .with_sentences(result.failed.iter().map(|why| format!("failed: {why}")))
         .of(&blocks(result));
     let child = |block: &BlockResult| -> Vec<[String; 6]> {
         let each = block.children.iter().enumerate();
