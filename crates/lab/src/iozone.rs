@@ -3,7 +3,7 @@
 //!
 //! - [`flags`]: what its options state, and what is refused; [`children`]: one test by all
 //!   children; [`record`]: the result and its text; [`run`]: all tests; [`over`]: two of them
-//!   over the emulated link; [`conduct`]: on agents.
+//!   over the emulated link; [`conduct`]: on agents; `shuffle`: the order of random records.
 
 pub mod children;
 pub mod conduct;
@@ -11,3 +11,4 @@ pub mod flags;
 pub mod over;
 pub mod record;
 pub mod run;
+mod shuffle;

@@ -2,11 +2,11 @@
 //! or, with the stonewall, when the first one has ended.
 
 use super::flags::{Settings, Test};
+use super::shuffle::Shuffle;
 use crate::agent::clock::mono_ns;
 use crate::proc::thread_wait_ns;
 use crate::programs::worker::{CallError, Worker};
 
-use base::random::{Random, SeededRandom};
 use lab_program::cursor::{BY_PATH, Call};
 use lab_program::program::Op;
 use lab_program::seed_of;
@@ -103,18 +103,27 @@ impl Test {
     pub fn is_write(self) -> bool {
         matches!(self, Self::Write | Self::Rewrite | Self::RandomWrite)
     }
+
+    /// What a child does in it. Children of the mixed test take turns by their numbers, as in
+    /// IOzone: one reads at random, the next one writes.
+    pub fn of_child(self, number: u64) -> Self {
+        match self {
+            Self::Mixed if number.is_multiple_of(2) => Self::RandomRead,
+            Self::Mixed => Self::RandomWrite,
+            test => test,
+        }
+    }
 }
 
-/// The records of a child in their order: number, and whether it is written.
-fn records(test: Test, settings: &Settings, seed: u64) -> impl Iterator<Item = (u64, bool)> {
+/// The records of a child that does this, in their order.
+fn records(test: Test, settings: &Settings, seed: u64) -> impl Iterator<Item = u64> {
     let (all, stride) = (settings.size / settings.record, settings.stride);
-    let mut random = SeededRandom::new(seed);
+    let shuffle = Shuffle::new(all, seed);
     // The stride test reads each record once: those a stride apart, then the ones behind them.
     let (mut at, mut first) = (0, 0);
     (0..all).map(move |n| match test {
-        Test::Write | Test::Rewrite => (n, true),
-        Test::Read | Test::Reread => (n, false),
-        Test::Reverse => (all - 1 - n, false),
+        Test::Write | Test::Rewrite | Test::Read | Test::Reread => n,
+        Test::Reverse => all - 1 - n,
         Test::Stride => {
             let record = at;
             at += stride;
@@ -122,11 +131,9 @@ fn records(test: Test, settings: &Settings, seed: u64) -> impl Iterator<Item = (
                 first += 1;
                 at = first;
             }
-            (record, false)
+            record
         }
-        Test::RandomRead => (random.below(all), false),
-        Test::RandomWrite => (random.below(all), true),
-        Test::Mixed => (random.below(all), random.below(2) == 1),
+        Test::RandomRead | Test::RandomWrite | Test::Mixed => shuffle.at(n),
     })
 }
 
@@ -148,6 +155,7 @@ impl Children {
             let common = &common;
             let mut threads = Vec::with_capacity(all);
             for (number, worker) in self.numbers.iter().copied().zip(&mut self.workers) {
+                let test = test.of_child(number);
                 let child = OneChild { settings, test, seed, number, common };
                 threads.push(scope.spawn(move || child.run(&mut **worker)));
             }
@@ -256,8 +264,9 @@ impl OneChild<'_> {
     fn records(&self, worker: &mut dyn Worker, child: &mut Child) -> Result<(), CallError> {
         let len = self.settings.record;
         let seed = seed_of(self.seed, 32, self.number);
-        for (record, write) in records(self.test, self.settings, seed) {
-            let op = if write { Op::Write } else { Op::Read };
+        let write = self.test.is_write();
+        let op = if write { Op::Write } else { Op::Read };
+        for record in records(self.test, self.settings, seed) {
             let at = call(op, self.number, FD);
             let dsync = write && self.settings.sync;
             let done = worker.call(&Call { offset: record * len, len, piece: len, dsync, ..at })?;
@@ -284,7 +293,7 @@ impl OneChild<'_> {
 
     /// The flush, and the close if the time includes it.
     fn flush(&self, worker: &mut dyn Worker) -> Result<(), CallError> {
-        if self.settings.flush && (self.test.is_write() || self.test == Test::Mixed) {
+        if self.settings.flush && self.test.is_write() {
             worker.call(&call(Op::Sync, self.number, FD))?;
         }
         if self.settings.close { self.close(worker) } else { Ok(()) }

@@ -24,11 +24,11 @@ pub enum Test {
     Reverse,
     /// Each record once, a stride apart.
     Stride,
-    /// Records at random.
+    /// Each record once, in a random order.
     RandomRead,
-    /// Reads and writes at random.
+    /// Children with even numbers read at random, the others write.
     Mixed,
-    /// Records at random.
+    /// Each record once, in a random order.
     RandomWrite,
 }
 

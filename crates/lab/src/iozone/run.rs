@@ -198,20 +198,28 @@ fn measured(
     if let Some(why) = outcome.all_lost() {
         return Err(ProgramError::Lost(why.to_owned()));
     }
-    let bytes = outcome.children.iter().map(|child| child.bytes).sum();
     let ns = outcome.children.iter().map(|child| child.ns).sum();
-    let written = block.test.is_write();
+    let [bytes_read, bytes_written] = moved(block.test, &outcome);
     let load = Load {
         threads: outcome.children.len() as f64,
         seconds: outcome.parent_ns as f64 / 1e9,
         operations: outcome.children.iter().map(|child| child.records).sum(),
-        bytes_read: if written { 0 } else { bytes },
-        bytes_written: if written { bytes } else { 0 },
+        bytes_read,
+        bytes_written,
         call_ns: ns,
         busy_ns: ns,
         cpu_s,
     };
     Ok(BlockResult { watched: watch.judge(&load), ..BlockResult::new(block, &outcome) })
+}
+
+/// Bytes that children have read, and those that they have written.
+fn moved(test: Test, outcome: &Outcome) -> [u64; 2] {
+    [false, true].map(|write| {
+        let of = outcome.children.iter();
+        let of = of.filter(|child| test.of_child(child.number).is_write() == write);
+        of.map(|child| child.bytes).sum()
+    })
 }
 
 fn result(request: &IozoneRequest<'_>, started: f64, blocks: Vec<BlockResult>) -> IozoneResult {

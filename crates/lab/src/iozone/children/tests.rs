@@ -22,19 +22,57 @@ fn settings() -> Settings {
 
 #[test]
 fn each_order_has_each_record() {
-    for test in [Test::Write, Test::Read, Test::Reverse, Test::Stride] {
-        let mut all: Vec<u64> = records(test, &settings(), 1).map(|(record, _)| record).collect();
-        assert_eq!(all[0], if test == Test::Reverse { 39 } else { 0 });
+    let random = [Test::RandomRead, Test::RandomWrite];
+    for test in [Test::Write, Test::Read, Test::Reverse, Test::Stride].into_iter().chain(random) {
+        let mut all: Vec<u64> = records(test, &settings(), 1).collect();
+        if !random.contains(&test) {
+            assert_eq!(all[0], if test == Test::Reverse { 39 } else { 0 });
+        }
         if test == Test::Stride {
             assert_eq!(all[1..4], [17, 34, 1]);
         }
         all.sort_unstable();
         assert_eq!(all, (0..40).collect::<Vec<u64>>(), "{test:?}");
     }
-    let mixed: Vec<bool> = records(Test::Mixed, &settings(), 1).map(|(_, write)| write).collect();
-    assert!(mixed.contains(&true) && mixed.contains(&false));
     let random = |seed| records(Test::RandomRead, &settings(), seed).collect::<Vec<_>>();
     assert!(random(1) == random(1) && random(1) != random(2));
+}
+
+/// Notes what it has read and written, by offset.
+#[derive(Default)]
+struct Noting {
+    moved: std::sync::Arc<std::sync::Mutex<Vec<(Op, u64)>>>,
+}
+
+impl Worker for Noting {
+    fn call(&mut self, call: &Call) -> Result<Done, CallError> {
+        if matches!(call.op, Op::Read | Op::Write) {
+            self.moved.lock().expect("its list").push((call.op, call.offset >> 10));
+        }
+        Ok(Done { bytes: call.len, size: None })
+    }
+}
+
+#[test]
+fn children_of_the_mixed_test_read_or_write_by_their_numbers() {
+    let noting = [(); 3].map(|()| Noting::default());
+    let moved = noting.each_ref().map(|worker| std::sync::Arc::clone(&worker.moved));
+    let workers: Vec<Box<dyn Worker>> =
+        noting.into_iter().map(|worker| Box::new(worker) as Box<dyn Worker>).collect();
+    let settings = Settings { no_stonewall: true, ..settings() };
+    // Those of the second of two agents.
+    let mut children = Children { settings, seed: 1, workers, numbers: vec![1, 2, 5] };
+    let outcome = children.run(Test::Mixed, 7, Start::default()).expect("a run");
+    assert!(outcome.children.iter().all(|child| child.finished && child.bytes == 40 << 10));
+    let each = moved.map(|moved| moved.lock().expect("a list").clone());
+    for (calls, op) in each.iter().zip([Op::Write, Op::Read, Op::Write]) {
+        assert!(calls.iter().all(|call| call.0 == op), "{calls:?}");
+        let mut records: Vec<u64> = calls.iter().map(|call| call.1).collect();
+        assert!(!records.is_sorted(), "at random");
+        records.sort_unstable();
+        assert_eq!(records, (0..40).collect::<Vec<u64>>(), "each record once");
+    }
+    assert!(each[0] != each[2], "each child has an order of its own");
 }
 
 /// Does everything; one that is slow waits until another one has ended.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::conduct::RunEvent;
 use crate::conduct::agents::lab_command;
+use crate::iozone::children::Child;
 use std::path::Path;
 
 fn settings() -> Settings {
@@ -54,4 +55,13 @@ fn files_that_cannot_be_removed_degrade_the_result() {
     assert_eq!(result.failed, None);
     let [left] = result.degraded.as_slice() else { panic!("{:?}", result.degraded) };
     assert!(left.starts_with("the files were not removed: "), "{left}");
+}
+
+#[test]
+fn what_the_mixed_test_moves_is_read_and_written() {
+    let child = |number: u64| Child { number, bytes: 1 << number, ..Child::default() };
+    let outcome = Outcome { children: (0..5).map(child).collect(), parent_ns: 1 };
+    assert_eq!(moved(Test::Mixed, &outcome), [0b10101, 0b01010]);
+    assert_eq!(moved(Test::RandomRead, &outcome), [0b11111, 0]);
+    assert_eq!(moved(Test::Rewrite, &outcome), [0, 0b11111]);
 }
