@@ -20,6 +20,8 @@ pub(super) struct Tests(Option<Prepared>);
 struct Prepared {
     session: Session,
     children: Children,
+    /// Whether the conductor takes the end of the first child as a message of its own.
+    first_end: bool,
     /// What the target names stays open as long.
     granted: Granted,
 }
@@ -45,12 +47,13 @@ impl Tests {
         let (workers, numbers) = (session.take_workers(), plan.instances().collect());
         let settings = job.settings.clone();
         let children = Children { settings, seed: job.seed, workers, numbers };
-        self.0 = Some(Prepared { session, children, granted });
+        self.0 = Some(Prepared { session, children, first_end: job.first_end, granted });
         let seconds = (clock::mono_ns() - begun) as f64 / 1e9;
         Ok(FromAgent::Prepared { seconds, granted: None, source: None })
     }
 
-    /// Carries out a test that begins at a moment of this machine's clock.
+    /// Carries out a test that begins at a moment of this machine's clock; `ended` is called when
+    /// the first child has ended, if the conductor takes that.
     ///
     /// # Errors
     /// What cannot be done, in words.
@@ -59,10 +62,12 @@ impl Tests {
         (test, number): (Test, u64),
         at_ns: u64,
         stop: &AtomicU64,
+        ended: &dyn Fn(),
     ) -> Result<FromAgent, String> {
         let prepared = self.0.as_mut().ok_or("no tests are prepared")?;
         let before = cpu_seconds();
-        let start = Start { at_ns: Some(at_ns), stop: Some(stop) };
+        let ended = prepared.first_end.then_some(ended);
+        let start = Start { at_ns: Some(at_ns), stop: Some(stop), ended };
         let outcome = prepared.children.run(test, number, start).map_err(|e| with_sources(&e))?;
         let cpu_s = cpu_seconds() - before;
         Ok(FromAgent::TestEnd(Box::new(TestEnd { outcome, cpu_s })))

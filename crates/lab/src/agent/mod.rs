@@ -447,7 +447,11 @@ fn carry_out(
         Command::RunProgram(at_ns) => send(programs.run(at_ns, stop)?),
         Command::CleanProgram => send(programs.clean()?),
         Command::Iozone(job) => send(tests.prepare(&job, origin)?),
-        Command::RunTest(test, at_ns) => send(tests.run(test, at_ns, stop)?),
+        Command::RunTest(test, at_ns) => {
+            // If it is not sent, the end of the test is not either.
+            let ended = || drop(send(FromAgent::FirstEnd));
+            send(tests.run(test, at_ns, stop, &ended)?)
+        }
         Command::CleanTests => send(tests.clean()?),
         Command::Disconnect => {
             let calls = driver.take().ok_or_else(missing)?.calls();

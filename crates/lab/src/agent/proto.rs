@@ -131,6 +131,10 @@ pub struct IozoneJob {
     pub agent: (u64, u64),
     /// Whether it makes the files on a server.
     pub make: bool,
+    /// Whether the conductor takes [`FromAgent::FirstEnd`]; one of an earlier version does not, and
+    /// an agent of an earlier version does not send it.
+    #[serde(default)]
+    pub first_end: bool,
 }
 
 /// What the children of one agent did in a test.
@@ -256,6 +260,9 @@ pub enum FromAgent {
     },
     /// A program has ended.
     ProgramEnd(Box<ProgramEnd>),
+    /// The first child of an agent has ended: with the stonewall those of all agents do. The end of
+    /// the test follows, when the files are complete.
+    FirstEnd,
     /// A test has ended.
     TestEnd(Box<TestEnd>),
     /// Its files are gone.

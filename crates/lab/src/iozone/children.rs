@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -75,12 +76,15 @@ pub struct Children {
 }
 
 /// When a test begins and ends, apart from what its children do.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Start<'a> {
     /// The common start on this machine's clock, ns; as soon as all files are open without it.
     pub at_ns: Option<u64>,
-    /// All end when this is less than [`u64::MAX`]: children of another agent have ended.
+    /// All end when this is less than [`u64::MAX`]: a child of another agent has ended.
     pub stop: Option<&'a AtomicU64>,
+    /// Called when the first child has ended, unless all continue to their end: before files are
+    /// completed.
+    pub ended: Option<&'a dyn Fn()>,
 }
 
 /// How a test begins and ends for all.
@@ -151,19 +155,28 @@ impl Children {
             stop: start.stop,
         };
         let (settings, seed) = (&self.settings, seed_of(self.seed, 31, number));
+        let (first, first_end) = channel();
         thread::scope(|scope| {
             let common = &common;
             let mut threads = Vec::with_capacity(all);
             for (number, worker) in self.numbers.iter().copied().zip(&mut self.workers) {
                 let test = test.of_child(number);
-                let child = OneChild { settings, test, seed, number, common };
+                let first = first.clone();
+                let child = OneChild { settings, test, seed, number, common, first };
                 threads.push(scope.spawn(move || child.run(&mut **worker)));
             }
+            // With the children nothing is left that could report.
+            drop(first);
             common.opened.wait();
             let now = mono_ns();
             let begin = start.at_ns.unwrap_or(now);
             thread::sleep(Duration::from_nanos(begin.saturating_sub(now)));
             common.start.wait();
+            if first_end.recv().is_ok()
+                && let Some(report) = start.ended
+            {
+                report();
+            }
             let lost = |number: u64| {
                 let fault = Some("its thread ended by a fault".into());
                 Child { number, fault, ..Child::default() }
@@ -202,6 +215,9 @@ struct OneChild<'a> {
     seed: u64,
     number: u64,
     common: &'a Common<'a>,
+    /// For the report that it is the first one to end, which another thread makes: its time is not
+    /// part of what is measured.
+    first: Sender<()>,
 }
 
 fn call(op: Op, entry: u64, fd: u32) -> Call {
@@ -232,8 +248,8 @@ impl OneChild<'_> {
         child.finished =
             outcome.is_ok() && child.records == self.settings.size / self.settings.record;
         // Without the stonewall each child continues to its own end.
-        if !self.settings.no_stonewall {
-            self.common.ended.store(true, Ordering::Relaxed);
+        if !self.settings.no_stonewall && !self.common.ended.swap(true, Ordering::Relaxed) {
+            let _gone = self.first.send(());
         }
         let flushed = self.flush(worker);
         let end = mono_ns();

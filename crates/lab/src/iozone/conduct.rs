@@ -56,6 +56,7 @@ impl Fleet {
                 seed,
                 agent: (number, all),
                 make: number == 0,
+                first_end: true,
             };
             fleet.agents.send_to(number as u32, &ToAgent::Iozone(Box::new(job)))?;
             // The first one makes the folder of a server before the others connect.
@@ -107,8 +108,7 @@ impl Fleet {
         }
     }
 
-    /// Carries out a test on all agents. With the stonewall all end when the first agent's
-    /// children have.
+    /// Carries out a test on all agents. With the stonewall all end when the first child has.
     ///
     /// # Errors
     /// An agent is lost, or cannot do it.
@@ -132,7 +132,7 @@ impl Fleet {
         Ok(Outcome { children, parent_ns })
     }
 
-    /// Starts a test on all agents, and waits for the end of each.
+    /// Starts a test on all agents, and waits for the end of each: their files are complete then.
     fn ends(&mut self, test: Test, number: u64) -> Result<Vec<TestEnd>, ProgramError> {
         let trips = self.agents.live().map(|agent| agent.offset.rtt_ns * 5);
         let at_ns = clock::mono_ns() + trips.max().unwrap_or(0).max(LEAD_NS);
@@ -143,14 +143,17 @@ impl Fleet {
         }
         let numbers = self.numbers();
         let mut ends: Vec<TestEnd> = Vec::new();
+        let mut stopped = self.settings.no_stonewall;
         while ends.len() < numbers.len() {
-            let end = self.next(|message| match message {
-                FromAgent::TestEnd(end) => Some(*end),
+            // From an agent of an earlier version its own end is the first news.
+            let news = self.next(|message| match message {
+                FromAgent::FirstEnd => Some(None),
+                FromAgent::TestEnd(end) => Some(Some(*end)),
                 _ => None,
             })?;
-            let is_first = ends.is_empty() && end.is_some();
-            ends.extend(end.map(|(_, end)| end));
-            if is_first && !self.settings.no_stonewall {
+            let Some((_, end)) = news else { continue };
+            ends.extend(end);
+            if !std::mem::replace(&mut stopped, true) {
                 for agent in &numbers {
                     self.agents.send_to(*agent, &ToAgent::Stop { at_ns: 1 })?;
                 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::client::ClientError;
+use base::clock::Deadline;
 use lab_program::cursor::Done;
 
 fn settings() -> Settings {
@@ -163,8 +164,61 @@ fn children_of_another_agent_end_a_test() {
     let worker = Counting { waits: None, ends: None, done: 0 };
     let workers: Vec<Box<dyn Worker>> = vec![Box::new(worker)];
     let mut children = Children { settings: settings(), seed: 1, workers, numbers: vec![2] };
-    let start = Start { at_ns: None, stop: Some(&stop) };
+    let start = Start { stop: Some(&stop), ..Start::default() };
     let outcome = children.run(Test::Write, 0, start).expect("a run");
     let [child] = outcome.children.as_slice() else { panic!("one child") };
     assert_eq!((child.number, child.records, child.finished), (2, 1, false));
+}
+
+/// A child that is stopped at its first record; it completes its file when the end of the first
+/// child was reported.
+struct Stopped {
+    ended: std::sync::Arc<AtomicBool>,
+    reported: std::sync::Arc<AtomicBool>,
+    writes: u64,
+}
+
+impl Worker for Stopped {
+    fn call(&mut self, call: &Call) -> Result<Done, CallError> {
+        if call.op == Op::Write {
+            let event = if self.writes == 0 { &self.ended } else { &self.reported };
+            let deadline = Deadline::after(Duration::from_secs(60));
+            while !event.load(Ordering::SeqCst) {
+                if deadline.passed() {
+                    return Err(CallError::Client(ClientError::Closed));
+                }
+                thread::yield_now();
+            }
+            self.writes += 1;
+        }
+        Ok(Done { bytes: call.len, size: None })
+    }
+}
+
+#[test]
+fn the_end_of_the_first_child_is_reported_before_files_are_completed() {
+    let flag = || std::sync::Arc::new(AtomicBool::new(false));
+    let (ended, reported) = (flag(), flag());
+    let fast = Counting { waits: None, ends: Some(ended.clone()), done: 0 };
+    let stopped = Stopped { ended, reported: reported.clone(), writes: 0 };
+    let workers: Vec<Box<dyn Worker>> = vec![Box::new(fast), Box::new(stopped)];
+    let settings = Settings { threads: 2, ..settings() };
+    let mut children = Children { settings, seed: 1, workers, numbers: vec![0, 1] };
+    let report = || reported.store(true, Ordering::SeqCst);
+    let start = Start { ended: Some(&report), ..Start::default() };
+    let outcome = children.run(Test::Write, 0, start).expect("a run");
+    let [fast, stopped] = outcome.children.as_slice() else { panic!("two children") };
+    assert!(fast.finished && !stopped.finished && stopped.records == 1, "{outcome:?}");
+    assert_eq!(stopped.fault, None, "it has completed its file");
+}
+
+#[test]
+fn children_that_continue_to_their_end_report_no_first_one() {
+    let worker = Counting { waits: None, ends: None, done: 0 };
+    let workers: Vec<Box<dyn Worker>> = vec![Box::new(worker)];
+    let settings = Settings { no_stonewall: true, ..settings() };
+    let mut children = Children { settings, seed: 1, workers, numbers: vec![0] };
+    let start = Start { ended: Some(&|| panic!("a report")), ..Start::default() };
+    let outcome = children.run(Test::Write, 0, start).expect("a run");
+    assert!(outcome.children[0].finished);
 }
