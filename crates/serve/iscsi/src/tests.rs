@@ -10,7 +10,7 @@ mod login;
 mod memory;
 mod panics;
 mod phases;
-mod planted;
+pub(crate) mod planted;
 #[path = "../../tests/costs/search.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod search;

@@ -8,6 +8,7 @@ use base::limits::{
     LUN_FLUSHES_BEHIND_CLIENT_MAX, LUN_FLUSHES_BEHIND_MAX, LUN_QUEUE_CLIENT_MAX, LUN_QUEUE_MAX,
     LUN_THREADS,
 };
+use tokio::sync::oneshot;
 use vfs::flush::FlushGroup;
 use vfs::fs::{Flush, Result};
 use vfs::status::Status;
@@ -74,6 +75,19 @@ impl UnitThreads {
             Engine::new(Arc::clone(pool), Arc::clone(flush), budgets, hub)
         };
         Ok(engine.get_or_init(over))
+    }
+
+    /// Flushes for task management: what gets the outcome. It gets none if no thread can start.
+    pub fn flush(&self, flush: Flush) -> oneshot::Receiver<Result<()>> {
+        let (done, outcome) = oneshot::channel();
+        if let Ok(threads) = self.threads() {
+            let ended = move |result| {
+                // The session may be gone by then.
+                let _ = done.send(result);
+            };
+            threads.flush.submit(flush, Box::new(ended));
+        }
+        outcome
     }
 
     /// Flushes for a command that was completed before (IMMED), of a session that has these.

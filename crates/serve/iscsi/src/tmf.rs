@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use base::limits::ISCSI_ABORT_TIME_MAX;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use wire::iscsi::Bhs;
 use wire::iscsi::tmf::{Function, TmfOutcome, TmfRequest, TmfResponse};
 use wire::scsi::Asc;
@@ -22,20 +22,46 @@ use super::state::tasks::{Mark, Verdict};
 use super::unit::Unit;
 use engine::transport::buffers::ReplyBuf;
 
-/// What a function waits for on a unit: tasks that run, and ranges that are held.
-type Waits = Vec<(Arc<Unit>, Vec<Arc<Mark>>, Vec<u64>)>;
+/// What a function waits for on a unit.
+struct UnitWait {
+    unit: Arc<Unit>,
+    /// Tasks that run.
+    marks: Vec<Arc<Mark>>,
+    /// Ranges that are held.
+    ranges: Vec<u64>,
+    /// A flush of what was in its write cache.
+    flush: Option<oneshot::Receiver<vfs::fs::Result<()>>>,
+}
 
-/// Waits until all of that is over; false if it takes too long.
-async fn wait_over(waits: Waits) -> bool {
+impl UnitWait {
+    fn new(unit: &Arc<Unit>, marks: Vec<Arc<Mark>>, ranges: Vec<u64>) -> Self {
+        Self { unit: Arc::clone(unit), marks, ranges, flush: None }
+    }
+
+    /// Resets the unit; what that has to bring to disk begins at once.
+    fn reset(mut self) -> Self {
+        let flush = self.unit.reset();
+        self.flush = (!flush.is_empty()).then(|| self.unit.threads.flush(flush));
+        self
+    }
+}
+
+/// Waits until all of that is over; false if it takes too long, or a flush has failed.
+async fn wait_over(waits: Vec<UnitWait>) -> bool {
     let over = async {
-        for (unit, marks, ranges) in &waits {
-            for mark in marks {
+        let mut is_flushed = true;
+        for UnitWait { unit, marks, ranges, flush } in waits {
+            for mark in &marks {
                 mark.wait_over().await;
             }
-            poll_fn(|cx| unit.ranges.poll_released(ranges, cx)).await;
+            poll_fn(|cx| unit.ranges.poll_released(&ranges, cx)).await;
+            if let Some(flush) = flush {
+                is_flushed &= matches!(flush.await, Ok(Ok(())));
+            }
         }
+        is_flushed
     };
-    tokio::time::timeout(ISCSI_ABORT_TIME_MAX, over).await.is_ok()
+    tokio::time::timeout(ISCSI_ABORT_TIME_MAX, over).await.unwrap_or(false)
 }
 
 impl Session {
@@ -70,10 +96,9 @@ impl Session {
         let unit = self.tasks.get(&itt).and_then(|task| task.unit.clone());
         let waits = unit.into_iter().map(|unit| {
             let running = unit.abort(Verdict::TaskAborted, |other| ports.contains(&other.port));
-            let ranges = unit.ranges.snapshot();
-            (unit, running, ranges)
+            UnitWait::new(&unit, running, unit.ranges.snapshot())
         });
-        let waits: Waits = waits.collect();
+        let waits: Vec<UnitWait> = waits.collect();
         let clock = self.tasks.get(&itt).map(|task| task.about.clock).unwrap_or_default();
         self.waiting.spawn_local(async move {
             wait_over(waits).await;
@@ -93,7 +118,7 @@ impl Session {
     }
 
     /// Does what needs no waiting, and gives what has to be waited for.
-    fn begin_function(&mut self, request: &TmfRequest) -> Result<Waits, TmfOutcome> {
+    fn begin_function(&mut self, request: &TmfRequest) -> Result<Vec<UnitWait>, TmfOutcome> {
         let Some(joined) = &mut self.joined else { return Err(TmfOutcome::NOT_SUPPORTED) };
         let own = &self.wake;
         let mut unit = || {
@@ -105,13 +130,13 @@ impl Session {
                 let task = self.tasks.get(&request.referenced_tag).ok_or(TmfOutcome::NO_TASK)?;
                 let is_over = task.mark.judge(Verdict::Silent);
                 let running = if is_over { Vec::new() } else { vec![Arc::clone(&task.mark)] };
-                let unit = task.unit.iter().cloned();
-                Ok(unit.map(|unit| (unit, running.clone(), Vec::new())).collect())
+                let wait = |unit: &Arc<Unit>| UnitWait::new(unit, running.clone(), Vec::new());
+                Ok(task.unit.iter().map(wait).collect())
             }
             Function::ABORT_TASK_SET => {
                 let (unit, _) = unit()?;
                 let running = unit.abort(Verdict::Silent, |mark| mark.is_of(own));
-                Ok(vec![(unit, running, Vec::new())])
+                Ok(vec![UnitWait::new(&unit, running, Vec::new())])
             }
             Function::CLEAR_TASK_SET => {
                 let (unit, nexus) = unit()?;
@@ -121,9 +146,7 @@ impl Session {
             }
             Function::LOGICAL_UNIT_RESET => {
                 let (unit, _) = unit()?;
-                let waits = clear(&unit, own);
-                unit.reset();
-                Ok(vec![waits])
+                Ok(vec![clear(&unit, own).reset()])
             }
             Function::TARGET_WARM_RESET | Function::TARGET_COLD_RESET => {
                 let (units, all) = (joined.seen(), joined.target().units().iter().count());
@@ -132,8 +155,9 @@ impl Session {
                     // It would end sessions that use units to which this initiator has no access.
                     return Err(TmfOutcome::NOT_AUTHORIZED);
                 }
-                let waits = units.iter().map(|unit| clear(unit, own)).collect();
-                units.iter().for_each(|unit| unit.reset());
+                // Tasks of all units end before one of them is reset.
+                let cleared: Vec<UnitWait> = units.iter().map(|unit| clear(unit, own)).collect();
+                let waits = cleared.into_iter().map(UnitWait::reset).collect();
                 if is_cold {
                     let name = joined.target().name.clone();
                     self.core.iscsi.sessions.order_all(&name, self.seat.tsih, Order::Replaced);
@@ -147,8 +171,8 @@ impl Session {
 }
 
 /// Ends all tasks of a unit; tasks of other sessions end with a status.
-fn clear(unit: &Arc<Unit>, own: &Arc<Notify>) -> (Arc<Unit>, Vec<Arc<Mark>>, Vec<u64>) {
+fn clear(unit: &Arc<Unit>, own: &Arc<Notify>) -> UnitWait {
     let mut running = unit.abort(Verdict::Silent, |mark| mark.is_of(own));
     running.extend(unit.abort(Verdict::TaskAborted, |mark| !mark.is_of(own)));
-    (Arc::clone(unit), running, unit.ranges.snapshot())
+    UnitWait::new(unit, running, unit.ranges.snapshot())
 }

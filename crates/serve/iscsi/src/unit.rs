@@ -235,11 +235,33 @@ impl Unit {
         *self.settings.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets it; MODE PARAMETERS CHANGED is established for all sessions.
-    pub fn set(&self, settings: UnitSettings) {
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
-        self.mode.write_cache.store(settings.write_cache, Ordering::Release);
+    /// Sets it; MODE PARAMETERS CHANGED is established for all sessions. If that switches the write
+    /// cache off, what is in it is on disk when this returns, so it may block: an initiator flushes
+    /// no more once it knows (SBC-4 §4.15.4).
+    ///
+    /// # Errors
+    /// What is in the cache cannot be brought to disk; then nothing has changed.
+    pub fn set(&self, settings: UnitSettings) -> vfs::fs::Result<()> {
+        let place = || self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *place(), settings);
+        let had_cache = self.mode.write_cache.swap(settings.write_cache, Ordering::AcqRel);
+        let flushed = self.flush_cache(had_cache).wait();
+        if flushed.is_err() {
+            *place() = before;
+            self.mode.write_cache.store(had_cache, Ordering::Release);
+            return flushed;
+        }
         self.establish_all(Asc::MODE_PARAMETERS_CHANGED, None);
+        Ok(())
+    }
+
+    /// What brings to disk what was acknowledged while there was a write cache, if there is none
+    /// any more. A write in progress notices that after it.
+    fn flush_cache(&self, had_cache: bool) -> Flush {
+        match had_cache && !self.write_cache() {
+            true => self.flush(FlushSite::LunSync, Written::NONE),
+            false => Flush::NONE,
+        }
     }
 
     /// Whether writes may stay in the cache.
@@ -462,14 +484,18 @@ impl Unit {
         meant.filter(|mark| !mark.judge(verdict)).cloned().collect()
     }
 
-    /// A reset by an initiator, or of all units of the target: what modes and RESERVE(6) had set
-    /// is as at the start, with a unit attention condition for all. Tasks are the caller's.
-    pub(super) fn reset(&self) {
+    /// A reset by an initiator, or of all units of the target: what modes and RESERVE(6) had set is
+    /// as at the start, with a unit attention condition for all. Tasks are the caller's, and what
+    /// must be on disk before the initiator gets its answer: what was in the write cache, if that
+    /// was on only until now.
+    pub(super) fn reset(&self) -> Flush {
         self.release_simple(None);
         self.mode.write_protect.store(false, Ordering::Release);
         self.mode.descriptor_sense.store(false, Ordering::Release);
-        self.mode.write_cache.store(self.settings().write_cache, Ordering::Release);
+        let initial = self.settings().write_cache;
+        let had_cache = self.mode.write_cache.swap(initial, Ordering::AcqRel);
         self.establish_all(Asc::DEVICE_RESET, None);
+        self.flush_cache(had_cache)
     }
 
     // --- size and disk ----------------------------------------------------------------------

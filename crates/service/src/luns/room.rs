@@ -335,14 +335,24 @@ impl Inner {
         }
         self.renumber(&name, number)?;
         self.grow(&name, lun)?;
-        let Some(entry) = self.entries.get_mut(&name) else { return Ok(()) };
-        if let Some(opened) = &entry.opened
-            && opened.unit.settings() != disk::settings(lun)
-        {
-            opened.unit.set(disk::settings(lun));
+        self.set(&name, lun)?;
+        if let Some(entry) = self.entries.get_mut(&name) {
+            entry.config = lun.clone();
         }
-        entry.config = lun.clone();
         Ok(())
+    }
+
+    /// Sets what initiators find set, which waits for its storage if the write cache is switched
+    /// off.
+    fn set(&self, name: &str, lun: &LunConfig) -> Result<(), String> {
+        let opened = self.entries.get(name).and_then(|entry| entry.opened.as_ref());
+        let settings = disk::settings(lun);
+        let Some(opened) = opened.filter(|opened| opened.unit.settings() != settings) else {
+            return Ok(());
+        };
+        let unit = Arc::clone(&opened.unit);
+        let done = within(LUN_ANSWER_TIME_MAX * 6, move || unit.set(settings));
+        done.ok_or_else(|| STUCK.to_owned())?.map_err(|e| e.to_string())
     }
 
     fn renumber(&mut self, name: &str, number: u16) -> Result<(), String> {

@@ -37,8 +37,8 @@ pub(super) fn compare_and_write(
     if let Some(at) = difference(&there, expect) {
         return Err(miscompare(at));
     }
-    put_held(request, offset, new, durable, may_block)?;
-    Ok(Done::good(2 * length))
+    let flush = put_held(request, offset, new, durable, may_block)?;
+    Ok(Done { flush, ..Done::good(2 * length) })
 }
 
 /// ORWRITE: stored data and sent data are combined atomically.
@@ -57,8 +57,8 @@ pub(super) fn or_write(request: &Request, io: Io, data: &[u8], may_block: bool) 
     let mut there = vec![0; data.len()];
     unit.medium.read(offset, &mut there, may_block).map_err(read_failed)?;
     there.iter_mut().zip(data).for_each(|(byte, with)| *byte |= with);
-    put_held(request, offset, &there, durable, may_block)?;
-    Ok(Done::good(length))
+    let flush = put_held(request, offset, &there, durable, may_block)?;
+    Ok(Done { flush, ..Done::good(length) })
 }
 
 /// VERIFY: reads, and compares with what is sent.

@@ -1,6 +1,7 @@
 //! WRITE SAME (SBC-4 §5.53, §5.54).
 
 use base::limits::{ISCSI_WRITE_SAME_MAX, LUN_BUFFER};
+use vfs::fs::Flush;
 use wire::scsi::Asc;
 use wire::scsi::cdb::{Width, WriteSame};
 
@@ -53,13 +54,14 @@ pub(super) fn write_same(
     }
     let copies = (LUN_BUFFER / data.len().max(1)).max(1);
     let piece = data.repeat(copies.min(count as usize));
-    let mut done = 0;
+    let (mut done, mut flush) = (0, Flush::NONE);
     while done < length {
         request.check_aborted()?;
         let now = (length - done).min(piece.len() as u64) as usize;
         let part = piece.get(..now).unwrap_or_default();
-        put_held(request, offset + done, part, !unit.write_cache(), may_block)?;
+        let left = put_held(request, offset + done, part, !unit.write_cache(), may_block)?;
+        flush.targets.extend(left.targets);
         done += now as u64;
     }
-    Ok(Done::good(sent))
+    Ok(Done { flush, ..Done::good(sent) })
 }

@@ -20,6 +20,7 @@ use wire::scsi::{Asc, Sense, SenseKey, Status, sense};
 
 use super::{Done, Fail, Request, admit, execute};
 use crate::targets::{SignIn, Target};
+use crate::tests::planted::Planted;
 use crate::unit::{Identity, Nexus, Unit, UnitSettings};
 use engine::transport::buffers::ReplyBuf;
 
@@ -41,10 +42,14 @@ struct Bench {
 }
 
 fn unit_of(medium: &Arc<MemMedium>, number: u8) -> Arc<Unit> {
+    unit_over(Arc::clone(medium) as Arc<dyn Medium>, number)
+}
+
+fn unit_over(medium: Arc<dyn Medium>, number: u8) -> Arc<Unit> {
     let guid = [0x60 | number; 16];
     let identity = Identity { name: format!("lun{number}"), guid, block: BLOCK as u32 };
     let settings = UnitSettings { write_cache: true, read_only: false };
-    Unit::new(identity, Arc::clone(medium) as Arc<dyn Medium>, settings, None)
+    Unit::new(identity, medium, settings, None)
 }
 
 impl Bench {
@@ -202,6 +207,15 @@ fn verify_compares() {
     assert_eq!(bench.good(Cdb::Read(io(0, 4)), &[]), wrong);
 }
 
+/// MODE SELECT of the write cache, and its parameters.
+pub(crate) fn select_cache(write_cache: bool) -> (Cdb, Vec<u8>) {
+    let mut list = vec![0; 4];
+    Caching { write_cache, ..Caching::default() }.put(&mut list);
+    let list_length = list.len() as u16;
+    let (width, page_format, save) = (Width::Six, true, false);
+    (Cdb::ModeSelect(ModeSelect { width, page_format, save, list_length }), list)
+}
+
 #[test]
 fn an_enabled_write_cache_is_reported_and_flushed() {
     let bench = Bench::new();
@@ -227,14 +241,7 @@ fn an_enabled_write_cache_is_reported_and_flushed() {
     assert!(!bench.medium.status().is_dirty);
     // Switched off: what is in it goes to disk, and every write is durable from then on.
     bench.good(Cdb::Write(io(0, 1)), &[2; BLOCK]);
-    let select = Cdb::ModeSelect(ModeSelect {
-        width: Width::Six,
-        page_format: true,
-        save: false,
-        list_length: 24,
-    });
-    let mut list = vec![0; 4];
-    Caching { write_cache: false, ..Caching::default() }.put(&mut list);
+    let (select, list) = select_cache(false);
     bench.good(select, &list);
     assert!(!bench.medium.status().is_dirty && !sense(0));
     assert_eq!(bench.nexuses[1].take_unit_attention(), Some(Asc::MODE_PARAMETERS_CHANGED));

@@ -1,9 +1,10 @@
 //! WRITE and WRITE AND VERIFY (SBC-4 §5.40 to §5.52).
 
+use vfs::fs::Flush;
 use wire::scsi::cdb::{Compare, Io, VerifyIo};
 
 use super::miscompare::{difference, miscompare};
-use super::{Done, Fail, Outcome, Request, bytes_of, read_failed, writable, write_failed};
+use super::{Done, Fail, Outcome, Request, bytes_of, changed, read_failed, writable, write_failed};
 use crate::unit::Unit;
 
 /// WRITE. The initiator may have sent less than the command has; then so much is written (the
@@ -12,27 +13,26 @@ pub(super) fn write(request: &Request, io: Io, data: &[u8], may_block: bool) -> 
     let unit = &request.unit;
     writable(unit)?;
     let (offset, length) = bytes_of(unit, io.blocks)?;
-    put(request, offset, data, io.force_unit_access, may_block)?;
-    Ok(Done::good(length))
+    let flush = put(request, offset, data, io.force_unit_access, may_block)?;
+    Ok(Done { flush, ..Done::good(length) })
 }
 
-/// Writes into the cache, or to disk with `durable` or without a write cache.
+/// Writes into the cache, or to disk with `durable` or without a write cache. Gives what remains to
+/// be flushed.
 pub(super) fn put(
     request: &Request,
     offset: u64,
     data: &[u8],
     durable: bool,
     may_block: bool,
-) -> Result<(), Fail> {
+) -> Result<Flush, Fail> {
     let unit = &request.unit;
     let durable = must_be_durable(unit, durable, may_block)?;
     if data.is_empty() {
-        return Ok(());
+        return Ok(Flush::NONE);
     }
-    let guard = request.hold(unit, (offset, data.len() as u64), may_block)?;
-    put_held(request, offset, data, durable, may_block)?;
-    drop(guard);
-    Ok(())
+    let _guard = request.hold(unit, (offset, data.len() as u64), may_block)?;
+    put_held(request, offset, data, durable, may_block)
 }
 
 /// Whether a write goes to disk: by FUA, or without a write cache. On a connection's thread it
@@ -44,23 +44,28 @@ pub(super) fn must_be_durable(unit: &Unit, asked: bool, may_block: bool) -> Resu
     }
 }
 
-/// As [`put`], for a caller that holds the range.
+/// As [`put`], for a caller that holds the range. What is written into a cache that has been
+/// switched off meanwhile remains to be flushed: the flush at that change may have been before.
 pub(super) fn put_held(
     request: &Request,
     offset: u64,
     data: &[u8],
     durable: bool,
     may_block: bool,
-) -> Result<(), Fail> {
+) -> Result<Flush, Fail> {
     let medium = &request.unit.medium;
     let (done, written) = medium.ledger().noted(|| match durable {
         true => medium.write_durable(offset, data),
         false => medium.write(offset, data, may_block),
     });
-    if !durable || done.is_err() {
-        request.nexus.wrote(written);
+    match done {
+        Ok(()) if durable => Ok(Flush::NONE),
+        Ok(()) => Ok(changed(request, written, 0).flush),
+        Err(failure) => {
+            request.nexus.wrote(written);
+            Err(write_failed(failure))
+        }
     }
-    done.map_err(write_failed)
 }
 
 /// WRITE AND VERIFY: what was written is read again. It comes from the medium only as far as the

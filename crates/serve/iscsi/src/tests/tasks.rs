@@ -10,7 +10,9 @@ use wire::scsi::{Asc, Cdb, Status};
 
 use super::client::{Client, Got, How, io, read, write};
 use super::{BLOCK, Bench};
+use crate::scsi::tests::select_cache;
 use crate::targets::{SignIn, Target};
+use crate::unit::UnitSettings;
 
 fn ready(bench: &Bench, isid: u8) -> Client {
     let mut client = Client::new(bench, &How { isid, ..How::default() });
@@ -108,6 +110,30 @@ fn a_reset_ends_commands_of_all_and_establishes_unit_attentions() {
     assert_eq!(one.run(0, Cdb::TestUnitReady, false, 0, &[]).status, Status::GOOD);
     assert_eq!(one.managed(0, Function::TARGET_COLD_RESET, 0), TmfOutcome::COMPLETE);
     assert_eq!((one.next(), other.next()), (None, None), "all sessions end");
+}
+
+#[test]
+fn a_reset_that_ends_the_write_cache_is_over_when_it_is_on_disk() {
+    let bench = Bench::new(1, SignIn::default());
+    let mut client = ready(&bench, 1);
+    let off = UnitSettings { write_cache: false, read_only: false };
+    bench.unit(0).set(off).expect("nothing is in it");
+    let medium = &bench.media[0];
+    for function in [Function::LOGICAL_UNIT_RESET, Function::TARGET_WARM_RESET] {
+        for (fails, outcome) in [(false, TmfOutcome::COMPLETE), (true, TmfOutcome::REJECTED)] {
+            let ready = |client: &mut Client| client.run(0, Cdb::TestUnitReady, false, 0, &[]);
+            while ready(&mut client).status != Status::GOOD {}
+            let (select, list) = select_cache(true);
+            let on = client.run(0, select, true, list.len() as u32, &list);
+            assert_eq!(on.status, Status::GOOD);
+            assert_eq!(client.write(0, 0, &[1; BLOCK]).status, Status::GOOD);
+            assert!(medium.status().is_dirty);
+            medium.faults.flush.store(fails, Relaxed);
+            assert_eq!(client.managed(0, function, 0), outcome);
+            medium.faults.flush.store(false, Relaxed);
+            assert!(!medium.status().is_dirty && !bench.unit(0).write_cache());
+        }
+    }
 }
 
 #[test]

@@ -33,6 +33,50 @@ fn a_unit_that_is_stopped_has_nothing_left_in_its_cache() {
     assert!(bench.medium.status().is_dirty, "active is no stop");
 }
 
+fn settle(bench: &Bench) {
+    bench.nexuses.iter().for_each(|nexus| while nexus.take_unit_attention().is_some() {});
+}
+
+/// An initiator flushes no more once it knows that there is no cache.
+#[test]
+fn a_cache_that_is_switched_off_has_nothing_left_in_it() {
+    let bench = Bench::new();
+    let set = |write_cache| bench.unit.set(UnitSettings { write_cache, read_only: false });
+    write(&bench);
+    assert_eq!(set(false), Ok(()));
+    assert!(!bench.medium.status().is_dirty, "by an administrator");
+    let changed = Some(Asc::MODE_PARAMETERS_CHANGED);
+    assert_eq!([0, 1].map(|who: usize| bench.nexuses[who].take_unit_attention()), [changed; 2]);
+    // Until a reset, by an initiator.
+    let (select, list) = select_cache(true);
+    bench.good(select, &list);
+    write(&bench);
+    bench.unit.reset().wait().expect("flushed");
+    assert!(!bench.medium.status().is_dirty && !bench.unit.write_cache());
+    // What cannot be brought to disk is still reported, so the cache stays.
+    assert_eq!(set(true), Ok(()));
+    settle(&bench);
+    write(&bench);
+    bench.medium.faults.flush.store(true, Ordering::Relaxed);
+    assert_eq!(set(false), Err(vfs::status::Status::Io));
+    assert!(bench.unit.write_cache() && bench.unit.settings().write_cache);
+    assert_eq!([0, 1].map(|who: usize| bench.nexuses[who].take_unit_attention()), [None; 2]);
+    bench.medium.faults.flush.store(false, Ordering::Relaxed);
+    assert_eq!(bench.asc(sync_cache(), &[]), (SenseKey::MEDIUM_ERROR, Asc::WRITE_ERROR));
+}
+
+#[test]
+fn a_write_during_which_the_cache_is_switched_off_is_flushed() {
+    let mut bench = Bench::new();
+    let medium = Planted::new(1 << 20);
+    bench.unit = unit_over(Arc::clone(&medium) as Arc<dyn Medium>, 0);
+    let unit = Arc::clone(&bench.unit);
+    let off = UnitSettings { write_cache: false, read_only: false };
+    medium.before("write", move || unit.set(off).expect("flushed"));
+    bench.good(Cdb::Write(io(0, 1)), &[1; BLOCK]);
+    assert!(!bench.unit.write_cache() && !medium.status().is_dirty);
+}
+
 #[test]
 fn a_command_with_a_reservation_conflict_aborts_nothing() {
     let bench = Bench::new();
