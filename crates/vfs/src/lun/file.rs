@@ -289,7 +289,8 @@ impl Medium for FileMedium {
         if count == data.len() {
             return Ok(());
         }
-        // A part is written: writing it once more does no harm.
+        // A part is written: writing it once more does no harm, unless the command has compared
+        // what was there before. One that has must not get here with more than a page.
         Err(Status::WouldBlock)
     }
 

@@ -61,7 +61,7 @@ pub struct MediumStatus {
 /// has checked that. What was never written, or was discarded, reads as zeros.
 ///
 /// With `may_block` false a method answers at once or fails with
-/// [`Status::WouldBlock`](crate::status::Status::WouldBlock), having changed nothing.
+/// [`Status::WouldBlock`](crate::status::Status::WouldBlock); part of a write may be done by then.
 pub trait Medium: Send + Sync {
     /// Bytes.
     fn size(&self) -> u64;
@@ -84,7 +84,7 @@ pub trait Medium: Send + Sync {
     /// Writes all of `data` into the cache.
     ///
     /// # Errors
-    /// Those of a write; a part may have been written, but never with `WouldBlock`.
+    /// Those of a write; a part may have been written, with `WouldBlock` too.
     fn write(&self, offset: u64, data: &[u8], may_block: bool) -> Result<()>;
 
     /// Writes all of `data`; it is on disk when this returns. It may block.

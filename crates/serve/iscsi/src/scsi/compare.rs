@@ -9,6 +9,10 @@ use super::miscompare::{difference, miscompare};
 use super::write::{must_be_durable, put_held};
 use super::{Done, Fail, Outcome, Request, bad_field, bytes_of, illegal, read_failed, writable};
 
+/// The smallest page of the kernel's cache: a write that may not wait stops between two of them, if
+/// at all.
+const PAGE: u64 = 4096;
+
 /// COMPARE AND WRITE: no other write takes place between the comparison and the write.
 pub(super) fn compare_and_write(
     request: &Request,
@@ -30,6 +34,10 @@ pub(super) fn compare_and_write(
     let (expect, new) = data.split_at_checked(length as usize).unwrap_or((data, &[]));
     if new.is_empty() {
         return Ok(Done::good(0));
+    }
+    if !may_block && offset / PAGE != (offset + length - 1) / PAGE {
+        // Repeated after a part of its write, it would compare with what it has written itself.
+        return Err(Fail::WouldBlock);
     }
     let _guard = request.hold(unit, (offset, length), may_block)?;
     let mut there = vec![0; expect.len()];

@@ -191,6 +191,20 @@ fn compare_and_write_is_one_thing() {
     assert_eq!(bench.good(Cdb::Read(io(5, 1)), &[]), vec![0x1f; BLOCK]);
 }
 
+/// A write that may not wait can stop half way: the command is repeated where it may, and must not
+/// find its own data then.
+#[test]
+fn a_compare_and_write_is_repeated_only_if_it_has_written_nothing() {
+    let mut bench = Bench::new();
+    let medium = Planted::new(1 << 20);
+    bench.unit = unit_over(Arc::clone(&medium) as Arc<dyn Medium>, 0);
+    let count = 16;
+    medium.cut.store(BLOCK, Ordering::Relaxed);
+    let both = [vec![0; count * BLOCK], vec![9; count * BLOCK]].concat();
+    bench.good(Cdb::CompareAndWrite(io(4, count as u32)), &both);
+    assert_eq!(bench.good(Cdb::Read(io(4, count as u32)), &[]), vec![9; count * BLOCK]);
+}
+
 #[test]
 fn verify_compares() {
     let bench = Bench::new();

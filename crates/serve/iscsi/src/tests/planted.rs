@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test that includes it uses a part")]
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vfs::fs::Result;
@@ -22,6 +22,8 @@ pub struct Planted {
     next: Mutex<Option<(&'static str, Before)>>,
     /// Reads and writes that must not wait answer that they would.
     pub blocks: AtomicBool,
+    /// The next write that must not wait writes this many bytes, and then it would have to.
+    pub cut: AtomicUsize,
     /// Offsets of the reads that may wait, in the order in which they have begun.
     pub reads: Mutex<Vec<u64>>,
 }
@@ -29,8 +31,8 @@ pub struct Planted {
 impl Planted {
     /// One of this number of bytes.
     pub fn new(size: u64) -> Arc<Self> {
-        let (next, blocks, reads) = Default::default();
-        Arc::new(Self { inner: MemMedium::new(size), next, blocks, reads })
+        let (next, blocks, cut, reads) = Default::default();
+        Arc::new(Self { inner: MemMedium::new(size), next, blocks, cut, reads })
     }
 
     fn next(&self) -> MutexGuard<'_, Option<(&'static str, Before)>> {
@@ -77,6 +79,11 @@ impl Medium for Planted {
     }
     fn write(&self, offset: u64, data: &[u8], may_block: bool) -> Result<()> {
         self.enter("write", may_block)?;
+        let cut = if may_block { 0 } else { self.cut.swap(0, Ordering::Relaxed) };
+        if let Some(part) = data.get(..cut).filter(|part| !part.is_empty()) {
+            self.inner.write(offset, part, may_block)?;
+            return Err(Status::WouldBlock);
+        }
         self.inner.write(offset, data, may_block)
     }
     fn write_durable(&self, offset: u64, data: &[u8]) -> Result<()> {
