@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::task::{Context, Wake, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::RangeLock;
 use crate::status::Status;
@@ -58,6 +58,38 @@ fn a_waiter_gets_the_range_when_it_is_free() {
     assert!(lock.poll_released(&before, &cx).is_ready());
     is_done.recv_timeout(Duration::from_secs(60)).expect("it got it");
     waiter.join().expect("no panic");
+}
+
+/// Under constant writes a large range would never be free otherwise.
+#[test]
+fn a_later_range_waits_behind_those_that_wait_for_the_same_bytes() {
+    let lock = RangeLock::default();
+    thread::scope(|scope| {
+        let held = lock.take(0, 10, false).expect("free");
+        let waiter = scope.spawn(|| lock.take(5, 15, true).map(drop));
+        let end = Instant::now() + Duration::from_secs(60);
+        while lock.waiting() == 0 {
+            assert!(Instant::now() < end, "it waits");
+            thread::yield_now();
+        }
+        let later = |offset, length| lock.take(offset, length, false).map(drop);
+        assert_eq!(later(10, 10), Err(Status::WouldBlock), "what is waited for, though free");
+        assert_eq!(later(20, 10), Ok(()), "nothing of that");
+        drop(held);
+        assert_eq!(waiter.join().expect("no panic"), Ok(()));
+        assert_eq!((lock.waiting(), later(0, u64::MAX)), (0, Ok(())));
+    });
+}
+
+#[test]
+fn a_range_that_is_abandoned_lets_those_behind_it_pass() {
+    let lock = RangeLock::default();
+    let held = lock.take(0, 10, false).expect("free");
+    let all = lock.take_all(Duration::from_millis(1)).map(drop);
+    assert_eq!((all, lock.waiting()), (Err(Status::Busy), 0));
+    assert!(lock.take(10, 10, false).is_ok());
+    drop(held);
+    assert!(lock.take_all(Duration::ZERO).is_ok(), "it need not wait");
 }
 
 #[test]
