@@ -21,7 +21,7 @@ use wire::scsi::vpd::ThirdPartyCopy;
 use wire::scsi::{Asc, ScsiError, Sense, SenseKey, Status};
 
 use super::copies::CopyRecord;
-use super::{Done, Fail, Outcome, Request, answer, bad_field, illegal, writable};
+use super::{Done, Fail, Outcome, Request, answer, bad_field, check_access, illegal, writable};
 use crate::unit::Unit;
 use engine::transport::buffers::ReplyBuf;
 
@@ -189,24 +189,28 @@ fn one_segment(
     else {
         return Err(aborted(Asc::NONE));
     };
-    for (unit, access) in [(from, Access::Read), (to, Access::Write)] {
-        let simple = unit.simple_holder().is_some_and(|holder| holder != *port);
-        if simple || !unit.with_reservations(|all| all.permits(port, access)) {
-            return Err(Fail::Status(Status::RESERVATION_CONFLICT));
-        }
-    }
+    check_access(from, port, Access::Read)?;
+    check_access(to, port, Access::Write)?;
     writable(to)?;
     if length == 0 {
         return Ok(());
     }
     let _guard = request.hold(to, (destination, length), true)?;
     let (source, target) = ((from.medium.as_ref(), source), (to.medium.as_ref(), destination));
-    // A segment may be of 256 MiB: the copy ends when the session of its initiator does.
-    let go_on = || request.check_aborted().map_err(|_| Failure::Busy);
+    // A segment may be of 256 MiB: the copy ends when the session of its initiator does, or when it
+    // has no right to its destination any more, which is not the unit that it is a task of.
+    let goes_on = || {
+        request.check_aborted()?;
+        check_access(to, port, Access::Write)
+    };
+    let go_on = || goes_on().map_err(|_| Failure::Busy);
     let copy = || lun::copy(source, target, length, &go_on);
     let (done, written) = to.medium.ledger().noted(copy);
     progress.written.push((Arc::clone(to), written));
     request.check_aborted()?;
+    if done.is_err() {
+        goes_on()?;
+    }
     done.map_err(|_| aborted(Asc::THIRD_PARTY_DEVICE_FAILURE))?;
     progress.bytes += length;
     Ok(())

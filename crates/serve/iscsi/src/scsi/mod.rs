@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use base::limits::{ISCSI_TRANSFER_MAX, LUN_BUFFER};
 use vfs::fs::Flush;
-use vfs::lun::reservations::Access;
+use vfs::lun::reservations::{Access, Port};
 use vfs::lun::{RangeGuard, Written};
 use vfs::mapped::Slice;
 use vfs::status::Status as Failure;
@@ -83,10 +83,12 @@ impl Request {
     }
 
     /// Takes a range of a unit to change it. What was aborted while it waited for that changes
-    /// nothing: the next one that waits, such as a new session of its initiator, comes later.
+    /// nothing: the next one that waits, such as a new session of its initiator, comes later. Nor
+    /// does what has lost its right meanwhile: PREEMPT AND ABORT waits for the ranges that are held
+    /// when the reservation has changed, and for no later one.
     ///
     /// # Errors
-    /// To wait, if it may not; TASK ABORTED.
+    /// To wait, if it may not; TASK ABORTED; RESERVATION CONFLICT.
     fn hold<'u>(
         &self,
         unit: &'u Unit,
@@ -95,6 +97,7 @@ impl Request {
     ) -> Result<RangeGuard<'u>, Fail> {
         let guard = unit.ranges.take(offset, length, may_block).map_err(write_failed)?;
         self.check_aborted()?;
+        check_access(unit, &self.nexus.port, Access::Write)?;
         Ok(guard)
     }
 
@@ -123,7 +126,7 @@ pub struct Done {
     /// Writes with an outcome that this response reports to the initiator.
     pub settles: Option<(Arc<Nexus>, Written)>,
     /// Initiator ports of which all tasks end with this one (PREEMPT AND ABORT).
-    pub aborts: Vec<vfs::lun::reservations::Port>,
+    pub aborts: Vec<Port>,
 }
 
 /// Outcome of a command.
@@ -252,6 +255,22 @@ fn check_reservation(unit: &Unit, nexus: &Nexus, cdb: &Cdb) -> Result<(), Fail> 
         Some(access) if !unit.with_reservations(|all| all.permits(&nexus.port, access)) => conflict,
         _ => Ok(()),
     }
+}
+
+/// Whether an initiator port may access a unit in spite of reservations of others: without one, a
+/// look at a flag.
+///
+/// # Errors
+/// RESERVATION CONFLICT.
+fn check_access(unit: &Unit, port: &Port, access: Access) -> Result<(), Fail> {
+    if !unit.is_reserved() {
+        return Ok(());
+    }
+    let simple = unit.simple_holder().is_some_and(|holder| holder != *port);
+    if simple || !unit.with_reservations(|all| all.permits(port, access)) {
+        return Err(Fail::Status(Status::RESERVATION_CONFLICT));
+    }
+    Ok(())
 }
 
 /// Carries a command out, with the data that the initiator has sent. What it sends is appended to

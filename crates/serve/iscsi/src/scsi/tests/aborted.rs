@@ -2,6 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use base::limits::LUN_BUFFER;
+use vfs::lun::mapping::Mapping;
+use vfs::lun::reservations::Reservations;
+
 use crate::state::tasks::{Mark, Verdict};
 
 use super::*;
@@ -14,6 +18,15 @@ fn begun(bench: &Bench, cdb: Cdb) -> (Request, Arc<Mark>) {
     let (unit, target) = (Arc::clone(&bench.unit), Arc::clone(&bench.target));
     let limit = u32::MAX;
     (Request { unit, nexus, target, cdb, limit, mark: Some(Arc::clone(&mark)) }, mark)
+}
+
+/// Reservations with one that permits writes to these initiators alone.
+fn reserved_by(nexus: &Nexus) -> Reservations {
+    let (free, key) = (Reservations::default(), 22);
+    let origin = Origin { port: &nexus.port, address: HOME };
+    let registered = free.register(origin, Some(0), key, &[], false).expect("room").state;
+    let kind = reservations::Kind::WriteExclusive;
+    registered.reserve(&nexus.port, key, kind).expect("it is free").state
 }
 
 const ABORTED: Fail = Fail::Status(Status::TASK_ABORTED);
@@ -82,4 +95,61 @@ fn a_copy_ends_with_the_segment_in_which_it_was_aborted() {
     assert_eq!(done, Err(ABORTED));
     assert_eq!(bench.good(Cdb::Read(io(100, 8)), &[]), vec![5; 8 * BLOCK], "the first");
     assert_eq!(bench.good(Cdb::Read(io(200, 8)), &[]), vec![0; 8 * BLOCK], "and no other");
+}
+
+const CONFLICT: Fail = Fail::Status(Status::RESERVATION_CONFLICT);
+
+/// PREEMPT AND ABORT does not wait for what comes to its blocks later: a command that is not known
+/// as a task yet.
+#[test]
+fn what_is_preempted_before_it_has_its_range_changes_nothing() {
+    let bench = Bench::new();
+    let held = bench.unit.ranges.take(0, BLOCK as u64, false).expect("free");
+    let done = std::thread::scope(|scope| {
+        let (request, _) = begun(&bench, Cdb::Write(io(0, 1)));
+        let request = Request { mark: None, ..request };
+        let write = scope.spawn(move || {
+            execute(&request, &[2; BLOCK], true, &mut ReplyBuf::default()).map(drop)
+        });
+        let end = Instant::now() + Duration::from_secs(30);
+        while bench.unit.ranges.waiting() == 0 && Instant::now() < end {
+            std::thread::yield_now();
+        }
+        let reserved = reserved_by(&bench.nexuses[1]);
+        bench.unit.change_reservations((), |_| Ok((reserved, ()))).expect("in memory");
+        drop(held);
+        write.join().expect("no panic")
+    });
+    assert_eq!(done, Err(CONFLICT));
+    assert_eq!(bench.good(Cdb::Read(io(0, 1)), &[]), vec![0; BLOCK]);
+}
+
+/// A copy is a task of the unit that was asked for it, not of its destination.
+#[test]
+fn a_copy_ends_when_its_destination_is_reserved_by_another() {
+    let mut bench = Bench::new();
+    let source = Arc::new(MemMedium::new(4 << 20));
+    (bench.unit, bench.medium) = (unit_of(&source, 0), source);
+    let (medium, count) = (Planted::new(4 << 20), (2 * LUN_BUFFER / BLOCK) as u16);
+    let other = unit_over(Arc::clone(&medium) as Arc<dyn Medium>, 1);
+    bench.target.set_units(Mapping::default());
+    for unit in [&bench.unit, &other] {
+        bench.target.add(None, Initiators::Everybody, Arc::clone(unit)).expect("room");
+    }
+    bench.medium.write(0, &vec![5; 2 * LUN_BUFFER], true).expect("written");
+    let targets = vec![copy_target(0), copy_target(1)];
+    let segments = vec![Segment { destination: 1, ..copy_segment((0, 0, count)) }];
+    let mut list = Vec::new();
+    Copy { targets, segments, ..Copy::default() }.put(&mut list);
+    let (request, _) = begun(&bench, Cdb::ExtendedCopy { list_length: list.len() as u32 });
+    let reserved = reserved_by(&bench.nexuses[1]);
+    medium.before("write", move || {
+        other.change_reservations((), |_| Ok((reserved, ()))).expect("in memory");
+    });
+    let done = execute(&request, &list, true, &mut ReplyBuf::default()).map(drop);
+    assert_eq!(done, Err(CONFLICT));
+    let mut there = vec![0; 2 * LUN_BUFFER];
+    medium.inner.read(0, &mut there, true).expect("read");
+    assert!(there[..LUN_BUFFER].iter().all(|byte| *byte == 5), "what it had begun");
+    assert!(there[LUN_BUFFER..].iter().all(|byte| *byte == 0), "and no more");
 }
