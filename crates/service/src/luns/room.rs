@@ -18,7 +18,7 @@ use vfs::lun::mapping::Mapping;
 use wire::iscsi::login_phase::Credentials;
 
 use super::bounded::{STUCK, within};
-use super::config::{LunConfig, SanConfig, Secret, path_of};
+use super::config::{LunConfig, SanConfig, Secret, name_of, path_of};
 use super::disk::{self, Disk, Opened};
 use super::look::Look;
 use super::table::{Guid, Record, Stage};
@@ -38,6 +38,17 @@ pub struct Entry {
     pub problem: Option<String>,
     /// What was seen of its storage last.
     pub look: Arc<Look>,
+}
+
+/// What a change has done so far, so that one that fails can be undone.
+#[derive(Default)]
+struct Taken {
+    /// Units that have another node: the names that they have now, and their nodes before.
+    renamed: Vec<(String, Path)>,
+    /// Units that were made.
+    made: Vec<String>,
+    /// Units that were there, as they were before, with their numbers.
+    changed: Vec<(LunConfig, Option<u16>)>,
 }
 
 /// All of it.
@@ -141,14 +152,10 @@ impl LunNodes {
         if let Some(first) = config.luns.first() {
             inner.open(&self.folder, &self.locks).map_err(|why| disk::problem(first, &why))?;
         }
-        inner.rename(transition.renamed).map_err(|(path, why)| Problem::server(&path, &why))?;
-        let mut made = Vec::new();
-        for lun in &config.luns {
-            let done = inner.change(lun, &config, &mut made);
-            if let Err(why) = done {
-                made.iter().for_each(|name| inner.take_back(name));
-                return Err(disk::problem(lun, &why));
-            }
+        let mut taken = Taken::default();
+        if let Err(problem) = inner.take(transition.renamed, &config, &mut taken) {
+            inner.undo(taken);
+            return Err(problem);
         }
         let stays: BTreeSet<String> = config.luns.iter().map(LunConfig::name).collect();
         let gone: Vec<String> =
@@ -306,6 +313,51 @@ impl Inner {
         }
     }
 
+    /// Renames units, and makes each what it is to be. What is done is in `taken`, also if it fails.
+    fn take(
+        &mut self,
+        renamed: &[(Path, Path)],
+        config: &SanConfig,
+        taken: &mut Taken,
+    ) -> Result<(), Problem> {
+        self.rename(renamed, &mut taken.renamed)
+            .map_err(|(path, why)| Problem::server(&path, &why))?;
+        for lun in &config.luns {
+            if let Some(entry) = self.entries.get(&lun.name()) {
+                let number = entry.known.as_ref().map(|(_, record)| record.number);
+                taken.changed.push((entry.config.clone(), number));
+            }
+            self.change(lun, config, &mut taken.made).map_err(|why| disk::problem(lun, &why))?;
+        }
+        Ok(())
+    }
+
+    /// Undoes what a change has done that failed. A unit that has grown stays as large as it is.
+    fn undo(&mut self, taken: Taken) {
+        taken.made.iter().for_each(|name| self.take_back(name));
+        let failed = |name: &str, why: &str| {
+            base::error!("iscsi", "a change of the LUN {name} could not be taken back: {why}");
+        };
+        for (lun, number) in taken.changed.into_iter().rev() {
+            let name = lun.name();
+            let done = number.map_or(Ok(()), |number| self.renumber(&name, number));
+            let done = done.and_then(|()| self.set(&name, &lun));
+            done.unwrap_or_else(|why| failed(&name, &why));
+            if let Some(entry) = self.entries.get_mut(&name) {
+                entry.config = lun;
+            }
+        }
+        for (name, before) in taken.renamed.into_iter().rev() {
+            let Err(why) = self.rename_one(&name, before.clone()) else { continue };
+            failed(&name, &why);
+            // The table finds it by the name that it had before, too.
+            if let Some(mut entry) = self.entries.remove(&name) {
+                entry.config.path = before;
+                self.entries.insert(entry.config.name(), entry);
+            }
+        }
+    }
+
     /// Makes a unit what it is to be. `made` gets those that were not there before.
     fn change(
         &mut self,
@@ -393,33 +445,39 @@ impl Inner {
         done.ok_or_else(|| STUCK.to_owned())?.map_err(|e| e.to_string())
     }
 
-    /// Renames units that stay in use.
-    fn rename(&mut self, renamed: &[(Path, Path)]) -> Result<(), (Path, String)> {
+    /// Renames units that stay in use; `done` gets those that are.
+    fn rename(
+        &mut self,
+        renamed: &[(Path, Path)],
+        done: &mut Vec<(String, Path)>,
+    ) -> Result<(), (Path, String)> {
         for (from, to) in renamed {
-            let moved: Vec<(String, Path)> = self
-                .entries
-                .values()
-                .filter(|entry| entry.config.path.is_in(from))
-                .map(|entry| (entry.config.name(), entry.config.path.moved(from, to)))
-                .collect();
-            for (name, path) in moved {
-                self.rename_one(&name, path.clone()).map_err(|why| (path, why))?;
+            let paths = self.entries.values().map(|entry| &entry.config.path);
+            let moved: Vec<Path> = paths.filter(|path| path.is_in(from)).cloned().collect();
+            for before in moved {
+                let path = before.moved(from, to);
+                let renamed = self.rename_one(&name_of(&before), path.clone());
+                renamed.map_err(|why| (path.clone(), why))?;
+                done.push((name_of(&path), before));
             }
         }
         Ok(())
     }
 
+    /// Gives a unit another node; if that cannot be recorded, it keeps the one that it has.
     fn rename_one(&mut self, name: &str, path: Path) -> Result<(), String> {
-        let Some(mut entry) = self.entries.remove(name) else { return Ok(()) };
-        entry.config.path = path;
-        let new = entry.config.name();
-        let mut done = Ok(());
+        let Some(entry) = self.entries.get_mut(name) else { return Ok(()) };
+        let new = name_of(&path);
         if let (Some((guid, record)), Some(disk)) = (&mut entry.known, &self.disk) {
-            *record = Record { name: new.clone(), before: name.to_owned(), ..record.clone() };
-            done = disk.table.put(guid, record).map_err(|e| disk::words(&e));
+            let renamed = Record { name: new.clone(), before: name.to_owned(), ..record.clone() };
+            disk.table.put(guid, &renamed).map_err(|e| disk::words(&e))?;
+            *record = renamed;
         }
-        self.entries.insert(new, entry);
-        done
+        if let Some(mut entry) = self.entries.remove(name) {
+            entry.config.path = path;
+            self.entries.insert(new, entry);
+        }
+        Ok(())
     }
 
     /// Takes back a unit that was made for a change that failed.

@@ -273,6 +273,42 @@ fn a_change_that_fails_leaves_nothing() {
     assert_eq!(world.room.inner().entries.len(), 1);
 }
 
+/// A change of a unit that was there before fails with another one of the same transaction.
+#[test]
+fn a_change_that_fails_is_undone_for_units_that_are_there() {
+    let scratch = Scratch::new();
+    let world = World::open(&scratch.state());
+    world.change(json!([create("a", json!({ "volsize": "1M", "assignednumber": 3 }))]));
+    let guid = world.text("a", "lunguid");
+    let unit = world.room.inner().entries["default/a"].opened.as_ref().expect("open").unit.clone();
+    let set = |name: &str, property: &str, value: Json| json!({ "set": lun(name).to_string(), "property": property, "value": value });
+    let missing = json!({ "volsize": "1M", "backing": "device", "path": "/dev/none" });
+    let last = create("zz", missing);
+    for to in ["z", "a"] {
+        let mut changes = vec![
+            set("a", "writecache", json!(false)),
+            set("a", "assignednumber", json!(5)),
+            last.clone(),
+        ];
+        if to != "a" {
+            changes.insert(0, json!({ "rename": lun("a").to_string(), "to": to }));
+            changes[1]["set"] = json!(lun(to).to_string());
+            changes[2]["set"] = json!(lun(to).to_string());
+        }
+        assert!(world.refused(json!(changes)).contains("/dev/none"), "{to}");
+        assert_eq!(world.text("a", "state"), "online", "{to}");
+        assert_eq!(world.text("a", "lunguid"), guid, "{to}");
+        assert_eq!(world.text("a", "number"), "3", "{to}");
+        assert!(unit.write_cache(), "{to}");
+        assert_eq!(world.room.inner().entries.len(), 1, "{to}");
+    }
+    world.change(json!([set("a", "writecache", json!(false))]));
+    assert_eq!((world.text("a", "state"), unit.write_cache()), ("online".into(), false));
+    drop(world);
+    let again = World::open(&scratch.state());
+    assert_eq!(again.text("a", "lunguid"), guid, "after a restart");
+}
+
 #[test]
 fn files_by_name_and_in_a_project_are_units() {
     let scratch = Scratch::new();
