@@ -13,6 +13,9 @@ use sync::run::local;
 use sync::{Counts, Options};
 use wire::xdr::Seq;
 
+/// VFS_CAP_REVISION_2 with cap_net_bind_service, permitted and effective.
+const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
 fn go(from: &Path, to: &Path, options: &Options) -> (Counts, Vec<String>) {
     let (report, kept) = notes();
     let counts = local(from, to, options, &report).expect("a run");
@@ -235,6 +238,31 @@ fn a_run_into_nowhere_or_from_nowhere_fails() {
     assert!(local(&scratch.join("file"), &scratch.join("to"), &plain(), &report).is_err());
 }
 
+/// A change of owner takes capabilities away, of a file that differs in nothing else.
+#[test]
+fn a_file_that_gets_another_owner_keeps_its_capabilities() {
+    if !common::is_root() {
+        return println!("SKIP dsync-devices: needs root");
+    }
+    let scratch = Scratch::new("capabilities");
+    let (from, to) = folders(&scratch);
+    for folder in [&from, &to] {
+        let file = folder.join("file");
+        fs::write(&file, b"x").expect("a file");
+        if !common::set_xattr(&file, "security.capability", &CAPABILITY) {
+            return println!("SKIP dsync-devices: no capabilities can be set here");
+        }
+        common::set_time(&file, 1_000_000, 0);
+    }
+    assert_same(&from, &to, "before");
+    std::os::unix::fs::chown(to.join("file"), Some(65_534), Some(65_534)).expect("an owner");
+    assert!(common::set_xattr(&to.join("file"), "security.capability", &CAPABILITY));
+    let (counts, said) = go(&from, &to, &plain());
+    assert_eq!(counts.failures, 0, "{said:?}");
+    assert_same(&from, &to, "of the same owner");
+    assert!(common::xattrs(&to.join("file")).contains_key(b"security.capability".as_slice()));
+}
+
 /// What a source that is not trusted may bring along: neither devices nor privileges, and each that
 /// is left behind is named and counted.
 #[test]
@@ -254,9 +282,7 @@ fn devices_and_privileges_are_left_behind() {
         fs::write(from.join(name), name).expect("a file");
         fs::set_permissions(from.join(name), fs::Permissions::from_mode(mode)).expect("a mode");
     }
-    // VFS_CAP_REVISION_2 with cap_net_bind_service, permitted and effective.
-    let capability = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    let capable = common::set_xattr(&from.join("cap"), "security.capability", &capability);
+    let capable = common::set_xattr(&from.join("cap"), "security.capability", &CAPABILITY);
     fs::create_dir(from.join("dir")).expect("a folder");
     fs::set_permissions(from.join("dir"), fs::Permissions::from_mode(0o2775)).expect("a mode");
     let none = Options { devices: false, set_id: false, ..plain() };

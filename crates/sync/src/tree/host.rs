@@ -263,7 +263,7 @@ impl HostTree {
     }
 
     fn give(&self, fd: BorrowedFd<'_>, wanted: &Meta, keep: Keep) -> io::Result<()> {
-        let now = self.seen(fd)?.meta;
+        let mut now = self.seen(fd)?.meta;
         if now.kind != wanted.kind {
             return Err(io::Error::other("its type has changed"));
         }
@@ -277,6 +277,9 @@ impl HostTree {
             if done.is_err() {
                 // Meant for another owner.
                 mode &= !0o6000;
+            } else if keep.xattrs && wanted.kind != Kind::SYMLINK {
+                // Without the capabilities that were there until now.
+                now.xattrs = Seq(self.xattrs(fd)?);
             }
         }
         if wanted.kind != Kind::SYMLINK {
