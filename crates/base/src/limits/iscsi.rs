@@ -72,6 +72,9 @@ pub const LUN_RECORD_MAX: usize = 8 << 10;
 /// How long the storage of a unit may take to answer an administrative request; after that it is
 /// reported as stuck, and no other request waits for it.
 pub const LUN_ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long a copy of a unit waits for the commands that change it to end, while those that come
+/// later wait behind it: half of the 30 s after which initiators abort a command.
+pub const LUN_PAUSE_TIME_MAX: Duration = Duration::from_secs(15);
 /// [`super::STORAGE_LOOK_TIME_MAX`] is for all units together: while it was used up less than this
 /// ago, a unit is not waited for.
 pub const LUN_LOOK_AGAIN: Duration = Duration::from_secs(1);

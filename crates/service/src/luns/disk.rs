@@ -1,13 +1,15 @@
 //! Units on disk: their files are made, opened, copied and removed here. Everything is on disk when
 //! it returns. What may wait for a unit's own storage is bounded by [`super::bounded`].
 
+use std::collections::BTreeSet;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::limits::{LUN_ANSWER_TIME_MAX, LUN_SIZE_MIN};
+use base::limits::{LUN_ANSWER_TIME_MAX, LUN_PAUSE_TIME_MAX, LUN_SIZE_MIN};
 use base::random::{Random, SystemRandom};
 use control::state::effective_uid;
 use control::state::files::write_atomic;
@@ -52,6 +54,120 @@ pub struct Disk {
     pub table: Table,
     store: Arc<Store>,
     locks: Arc<LockTable>,
+    unrecorded: Arc<Mutex<BTreeSet<PathBuf>>>,
+}
+
+/// The path of a file that is being made. No other unit gets it as long as this lives.
+struct UnrecordedPath {
+    path: PathBuf,
+    all: Arc<Mutex<BTreeSet<PathBuf>>>,
+}
+
+fn unrecorded(all: &Mutex<BTreeSet<PathBuf>>) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+    // Nothing under this lock panics half way through a change.
+    all.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl UnrecordedPath {
+    fn new(path: PathBuf, all: &Arc<Mutex<BTreeSet<PathBuf>>>) -> Self {
+        unrecorded(all).insert(path.clone());
+        Self { path, all: Arc::clone(all) }
+    }
+
+    fn remove_file(&self) {
+        // Mostly it was not made.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Drop for UnrecordedPath {
+    fn drop(&mut self) {
+        unrecorded(&self.all).remove(&self.path);
+    }
+}
+
+/// A copy of a unit for a node that is about to be made. Its maker holds nothing that others wait
+/// for.
+pub struct UnitCopy {
+    unit: Arc<Unit>,
+    medium: Arc<FileMedium>,
+    record: Record,
+    path: Arc<UnrecordedPath>,
+}
+
+impl UnitCopy {
+    /// Whether it is a copy of this one.
+    pub fn is_of(&self, opened: &Opened) -> bool {
+        Arc::ptr_eq(&self.unit, &opened.unit)
+    }
+
+    /// Bytes of the unit.
+    pub fn size(&self) -> u64 {
+        self.medium.size()
+    }
+
+    /// Makes the file: nothing is written to the unit meanwhile, and no block is copied.
+    ///
+    /// # Errors
+    /// Why not: above all that the file system cannot clone files. Then there is no file, or none
+    /// as soon as the storage answers.
+    pub fn make(&self) -> Result<()> {
+        let (unit, medium, path) =
+            (Arc::clone(&self.unit), Arc::clone(&self.medium), Arc::clone(&self.path));
+        // Set by the first of the two to come to its end: the thread, and the timeout.
+        let ended = Arc::new(AtomicBool::new(false));
+        let others = Arc::clone(&ended);
+        let done = within(LUN_ANSWER_TIME_MAX * 12, move || {
+            let done = snapshot(&unit, &medium, &path.path, &others);
+            if others.swap(true, Ordering::AcqRel) || done.is_err() {
+                path.remove_file();
+            }
+            done
+        });
+        match done {
+            Some(done) => done,
+            None => {
+                if ended.swap(true, Ordering::AcqRel) {
+                    self.remove();
+                }
+                Err(STUCK.to_owned())
+            }
+        }
+    }
+
+    /// Removes the file. It is not waited for.
+    pub fn remove(&self) {
+        let path = Arc::clone(&self.path);
+        let_go(RemovedOnDrop(path));
+    }
+}
+
+/// Removes its file when it is dropped, on a thread that may wait.
+struct RemovedOnDrop(Arc<UnrecordedPath>);
+
+impl Drop for RemovedOnDrop {
+    fn drop(&mut self) {
+        self.0.remove_file();
+    }
+}
+
+/// Copies a unit into a new file, unless that is abandoned before commands let it.
+fn snapshot(unit: &Unit, medium: &FileMedium, to: &Path, is_given_up: &AtomicBool) -> Result<()> {
+    // Most is on disk before writes wait.
+    medium.sync().map_err(|e| e.to_string())?;
+    let paused = unit.ranges.take_all(LUN_PAUSE_TIME_MAX);
+    let paused = paused.map_err(|_| "commands of initiators take too long".to_owned())?;
+    if is_given_up.load(Ordering::Acquire) {
+        return Err(STUCK.to_owned());
+    }
+    let copied = medium.snapshot(to);
+    drop(paused);
+    copied.and_then(|()| sync_name(to)).map_err(|e| match e.kind() {
+        io::ErrorKind::Unsupported => {
+            "the file system that it lies on cannot clone files (XFS and btrfs can)".to_owned()
+        }
+        _ => why(&e),
+    })
 }
 
 /// A unit that is open.
@@ -105,7 +221,8 @@ impl Disk {
         let table = Table::open(&folder.join(TABLE)).map_err(|e| words(&e))?;
         let (store, _) = Store::open(&folder.join(RESERVATIONS)).map_err(|e| words(&e))?;
         let (folder, locks) = (folder.to_path_buf(), Arc::clone(locks));
-        Ok(Self { folder, table, store: Arc::new(store), locks })
+        let (store, unrecorded) = (Arc::new(store), Arc::default());
+        Ok(Self { folder, table, store, locks, unrecorded })
     }
 
     /// The secrets that the server has made for initiators and for its target, and the name of
@@ -217,12 +334,12 @@ impl Disk {
         Ok(folder)
     }
 
-    /// A path that no unit has.
+    /// A path that no unit has, and none will have that is being made.
     fn free(&self, folder: &Path, name: &str) -> Result<PathBuf> {
-        let taken: Vec<PathBuf> =
-            self.table.records().iter().map(|(_, record)| self.file(record)).collect();
+        let records = self.table.records();
         let plain = folder.join(format!("{name}.lun"));
-        if !taken.contains(&plain) {
+        let is_taken = records.iter().any(|(_, record)| self.file(record) == plain);
+        if !is_taken && !unrecorded(&self.unrecorded).contains(&plain) {
             let unused = plain.clone();
             answered(move || remove_unused(&unused).map_err(|e| words(&e)))?;
             return Ok(plain);
@@ -269,12 +386,11 @@ impl Disk {
         Ok(Opened { unit, medium, seen, claim })
     }
 
-    /// Copies a unit for a node that is about to be made: nothing is written meanwhile, and no
-    /// block is copied.
+    /// Prepares the copy of a unit for a node that is about to be made.
     ///
     /// # Errors
-    /// Why not: above all that the file system cannot clone files.
-    pub fn copy(&self, from: &Opened, record: &Record, name: &str, number: u16) -> Result<Guid> {
+    /// Why there can be none.
+    pub fn begin_copy(&self, from: &Opened, record: &Record, name: &str) -> Result<UnitCopy> {
         let source = self.file(record);
         let beside = source.parent().unwrap_or(&self.folder);
         let is_ours =
@@ -282,32 +398,28 @@ impl Disk {
         let folder = if is_ours { beside.to_path_buf() } else { self.hidden(beside)? };
         let plain = name.rsplit('/').next().unwrap_or(name);
         let path = self.free(&folder, plain)?;
-        let (unit, medium, to) = (Arc::clone(&from.unit), Arc::clone(&from.medium), path.clone());
-        let done = within(LUN_ANSWER_TIME_MAX * 12, move || {
-            // Most is on disk before writes wait.
-            medium.sync().map_err(|e| io::Error::other(e.to_string()))?;
-            let paused = unit.ranges.take(0, u64::MAX, true);
-            let copied = medium.snapshot(&to);
-            drop(paused);
-            copied.and_then(|()| sync_name(&to))
-        });
-        let done = done.ok_or_else(|| STUCK.to_owned())?;
-        done.map_err(|e| match e.kind() {
-            io::ErrorKind::Unsupported => {
-                "the file system that it lies on cannot clone files (XFS and btrfs can)".to_owned()
-            }
-            _ => why(&e),
-        })?;
-        let copy = Record {
-            number,
+        let (unit, medium) = (Arc::clone(&from.unit), Arc::clone(&from.medium));
+        let record = Record {
             stage: Stage::Copied,
             name: name.to_owned(),
             before: String::new(),
             path: path.strip_prefix(&self.folder).map_or(path.clone(), Path::to_path_buf),
             ..record.clone()
         };
-        let guid = fresh_guid();
-        self.table.put(&guid, &copy).map_err(|e| words(&e))?;
+        let path = Arc::new(UnrecordedPath::new(path, &self.unrecorded));
+        Ok(UnitCopy { unit, medium, record, path })
+    }
+
+    /// Enters a copy that was made.
+    ///
+    /// # Errors
+    /// It cannot be written; then there is no copy.
+    pub fn keep_copy(&self, copy: UnitCopy, number: u16) -> Result<Guid> {
+        let (guid, record) = (fresh_guid(), Record { number, ..copy.record.clone() });
+        if let Err(e) = self.table.put(&guid, &record) {
+            copy.remove();
+            return Err(words(&e));
+        }
         Ok(guid)
     }
 

@@ -135,17 +135,29 @@ impl Luns {
 
     /// Copies the blocks of a unit; gives how many bytes they are.
     fn copied(&self, path: &Path, new: &Path) -> Result<u64, String> {
-        let inner = self.room.inner();
-        let entry = inner.entries.get(&name_of(path)).ok_or("there is no such LUN")?;
-        let why = || entry.problem.clone().unwrap_or_else(|| "it is offline".to_owned());
-        let opened = entry.opened.as_ref().ok_or_else(why)?;
-        let (_, record) = entry.known.as_ref().ok_or_else(why)?;
+        let copy = {
+            let inner = self.room.inner();
+            let entry = inner.entries.get(&name_of(path)).ok_or("there is no such LUN")?;
+            let why = || entry.problem.clone().unwrap_or_else(|| "it is offline".to_owned());
+            let opened = entry.opened.as_ref().ok_or_else(why)?;
+            let (_, record) = entry.known.as_ref().ok_or_else(why)?;
+            let disk = inner.disk.as_ref().ok_or_else(why)?;
+            disk.begin_copy(opened, record, &name_of(new))?
+        };
+        // It waits for the storage, and other units are not to wait for it.
+        copy.make()?;
+        let (inner, size) = (self.room.inner(), copy.size());
+        let opened = inner.entries.get(&name_of(path)).and_then(|entry| entry.opened.as_ref());
+        let disk = inner.disk.as_ref().filter(|_| opened.is_some_and(|now| copy.is_of(now)));
         let numbers: Vec<u16> = inner.numbers();
         let number = (0..LUNS_MAX as u16).find(|number| !numbers.contains(number));
-        let number = number.ok_or("there are as many LUNs as there may be")?;
-        let disk = inner.disk.as_ref().ok_or_else(why)?;
-        disk.copy(opened, record, &name_of(new), number)?;
-        Ok(opened.medium.size())
+        let kept = match (disk, number) {
+            (Some(disk), Some(number)) => return disk.keep_copy(copy, number).map(|_| size),
+            (None, _) => "it was changed meanwhile",
+            (_, None) => "there are as many LUNs as there may be",
+        };
+        copy.remove();
+        Err(kept.to_owned())
     }
 
     fn drop_cache(

@@ -42,7 +42,7 @@ pub struct Entry {
 
 /// What a change has done so far, so that one that fails can be undone.
 #[derive(Default)]
-struct Taken {
+struct AppliedChanges {
     /// Units that have another node: the names that they have now, and their nodes before.
     renamed: Vec<(String, Path)>,
     /// Units that were made.
@@ -152,7 +152,7 @@ impl LunNodes {
         if let Some(first) = config.luns.first() {
             inner.open(&self.folder, &self.locks).map_err(|why| disk::problem(first, &why))?;
         }
-        let mut taken = Taken::default();
+        let mut taken = AppliedChanges::default();
         if let Err(problem) = inner.take(transition.renamed, &config, &mut taken) {
             inner.undo(taken);
             return Err(problem);
@@ -313,12 +313,13 @@ impl Inner {
         }
     }
 
-    /// Renames units, and makes each what it is to be. What is done is in `taken`, also if it fails.
+    /// Renames units, and makes each what it is to be. What is done is in `taken`, also of a
+    /// change that fails.
     fn take(
         &mut self,
         renamed: &[(Path, Path)],
         config: &SanConfig,
-        taken: &mut Taken,
+        taken: &mut AppliedChanges,
     ) -> Result<(), Problem> {
         self.rename(renamed, &mut taken.renamed)
             .map_err(|(path, why)| Problem::server(&path, &why))?;
@@ -333,7 +334,7 @@ impl Inner {
     }
 
     /// Undoes what a change has done that failed. A unit that has grown stays as large as it is.
-    fn undo(&mut self, taken: Taken) {
+    fn undo(&mut self, taken: AppliedChanges) {
         taken.made.iter().for_each(|name| self.take_back(name));
         let failed = |name: &str, why: &str| {
             base::error!("iscsi", "a change of the LUN {name} could not be taken back: {why}");
@@ -570,11 +571,14 @@ impl LunNodes {
     pub fn forget_copy(&self, name: &str) {
         let inner = self.inner();
         let Some(disk) = &inner.disk else { return };
-        if let Some((guid, record)) = disk.table.of(name, &|_| true)
-            && record.stage == Stage::Copied
-            && let Err(why) = disk.remove(&guid, &record)
-        {
-            base::warning!("iscsi", "the copy {name} could not be removed: {why}");
+        // A unit of this name may have been made meanwhile.
+        for (guid, record) in disk.table.records() {
+            if record.name == name
+                && record.stage == Stage::Copied
+                && let Err(why) = disk.remove(&guid, &record)
+            {
+                base::warning!("iscsi", "the copy {name} could not be removed: {why}");
+            }
         }
     }
 

@@ -281,7 +281,10 @@ fn a_change_that_fails_is_undone_for_units_that_are_there() {
     world.change(json!([create("a", json!({ "volsize": "1M", "assignednumber": 3 }))]));
     let guid = world.text("a", "lunguid");
     let unit = world.room.inner().entries["default/a"].opened.as_ref().expect("open").unit.clone();
-    let set = |name: &str, property: &str, value: Json| json!({ "set": lun(name).to_string(), "property": property, "value": value });
+    let set = |name: &str, property: &str, value: Json| {
+        let path = lun(name).to_string();
+        json!({ "set": path, "property": property, "value": value })
+    };
     let missing = json!({ "volsize": "1M", "backing": "device", "path": "/dev/none" });
     let last = create("zz", missing);
     for to in ["z", "a"] {
@@ -481,6 +484,40 @@ fn a_unit_is_copied_where_files_can_be_cloned() {
             );
         }
     }
+}
+
+/// A copy waits for commands to end; nothing else waits for it, and its name can be given to
+/// another unit.
+#[test]
+fn a_copy_that_waits_holds_up_no_other_change() {
+    let scratch = Scratch::new();
+    let world = World::open(&scratch.state());
+    world.change(json!([create("a", json!({ "volsize": "1M" }))]));
+    let unit = world.room.inner().entries["default/a"].opened.as_ref().expect("open").unit.clone();
+    let parameters = |name: &str| [("name".to_owned(), Value::text(name))].into_iter().collect();
+    std::thread::scope(|scope| {
+        let held = unit.ranges.take(0, 512, false).expect("free");
+        let copy = || world.luns.act(&lun("a"), "snapshot", &parameters("monday"), &actor());
+        let copy = scope.spawn(copy);
+        let until = Instant::now() + ANSWERS_WITHIN;
+        while unit.ranges.waiting() == 0 {
+            assert!(Instant::now() < until && !copy.is_finished(), "it waits");
+            std::thread::yield_now();
+        }
+        world.change(json!([create("monday", json!({ "volsize": "1M" }))]));
+        assert_eq!(world.text("monday", "state"), "online");
+        assert_eq!(unit.ranges.waiting(), 1, "it waits still");
+        drop(held);
+        // There is a unit of this name now, or files cannot be cloned here.
+        assert!(copy.join().expect("no panic").is_err());
+    });
+    let records = world.room.inner().disk.as_ref().expect("there").table.records();
+    let until = Instant::now() + ANSWERS_WITHIN;
+    while world.files().len() > 2 {
+        assert!(Instant::now() < until, "{:?}", world.files());
+        std::thread::yield_now();
+    }
+    assert_eq!(records.len(), 2, "of the units");
 }
 
 /// A disk that does not respond for a while: its unit shows this, and the others are shown as
