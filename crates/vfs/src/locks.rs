@@ -504,10 +504,24 @@ impl LockTable {
     /// Unlocks bytes exactly as they were locked, where locks stack; false if there is no such
     /// lock.
     pub fn unlock_exact(&self, key: FileKey, owner: &Owner, range: Range) -> bool {
+        self.unlock_one(key, owner, |ranges| ranges.take_exact(owner, range))
+    }
+
+    /// As [`Self::unlock_exact`], a lock of this kind only: what a request has locked that fails.
+    pub fn unlock_exact_kind(&self, key: FileKey, owner: &Owner, range: Range, kind: Kind) -> bool {
+        self.unlock_one(key, owner, |ranges| ranges.take_exact_kind(owner, range, kind))
+    }
+
+    fn unlock_one(
+        &self,
+        key: FileKey,
+        owner: &Owner,
+        take: impl FnOnce(&mut ranges::Ranges) -> bool,
+    ) -> bool {
         let mut files = self.shard(key);
         let Some(file) = files.get_mut(&key) else { return false };
         let before = file.ranges.len();
-        let was_held = file.ranges.take_exact(owner, range);
+        let was_held = take(&mut file.ranges);
         self.count_locks(owner, before, file.ranges.len());
         let woken = if was_held { self.wake(file) } else { Vec::new() };
         tidy(&mut files, key);

@@ -7,14 +7,16 @@ use base::clock::Deadline;
 use base::limits::SMB_RANGES_MAX;
 use base::refusals::Limit;
 use tokio::sync::oneshot;
-use vfs::locks::{GraceRequest, Kind, Protocol, Range, Refused, Waited, waits::LockOutcome};
+use vfs::locks::{
+    GraceRequest, Kind, Protocol, Range, Refused, WaitId, Waited, waits::LockOutcome,
+};
 use wire::smb::create::access;
 use wire::smb::lock::{Element, Request as Asks, lock_flags};
 use wire::smb::negotiate::capabilities;
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{Handled, Reply, Request};
-use super::state::opens::{Open, OpenFile};
+use super::state::opens::{Entry, Open, OpenFile};
 use super::{durable, grace, leases, status};
 
 /// LOCK. What the first element is decides what all are.
@@ -219,8 +221,8 @@ async fn attempt(
     }
 }
 
-/// Waits for a range until it is free, the request is cancelled, or the file is closed. It fails if
-/// too many requests of the connection wait.
+/// Waits for a range until it is free, the request is cancelled, the file is closed, or the
+/// connection is lost. It fails if too many requests of the connection wait.
 async fn wait(
     request: &Request,
     open: &Open,
@@ -241,19 +243,48 @@ async fn wait(
         LockOutcome::Granted => return Ok(()),
         LockOutcome::Waiting(id, _) => id,
     };
-    let gone = tokio::select! {
-        how = granted => match how {
-            Ok(Waited::Granted) => return Ok(()),
-            _ => NtStatus::LOCK_NOT_GRANTED,
-        },
-        () = request.cancel().cancelled() => NtStatus::CANCELLED,
-        () = closed => NtStatus::RANGE_NOT_LOCKED,
+    let mut queued = Queued { entry, id: Some(id), range, kind, decided: granted };
+    let done = tokio::select! {
+        done = queued.decided() => done,
+        () = request.cancel().cancelled() => Err(NtStatus::CANCELLED),
+        () = closed => Err(NtStatus::RANGE_NOT_LOCKED),
     };
-    if !entry.locks.cancel_id(entry.key, id) {
-        // It was granted just now.
-        entry.locks.unlock_exact(entry.key, &entry.owner, range);
+    Ok(done?)
+}
+
+/// A request that waits in the table of locks. Dropped before it is decided, it leaves nothing
+/// there: it ends with its connection (MS-SMB2 §3.3.7.1), which its open may outlive.
+struct Queued<'a> {
+    entry: &'a Entry,
+    /// Its number, until it is decided.
+    id: Option<WaitId>,
+    range: Range,
+    kind: Kind,
+    decided: oneshot::Receiver<Waited>,
+}
+
+impl Queued<'_> {
+    /// Waits until the range is locked.
+    async fn decided(&mut self) -> Result<(), NtStatus> {
+        let how = (&mut self.decided).await;
+        self.id = None;
+        match how {
+            Ok(Waited::Granted) => Ok(()),
+            _ => Err(NtStatus::LOCK_NOT_GRANTED),
+        }
     }
-    Err(gone.into())
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        let Entry { locks, key, owner, .. } = self.entry;
+        let Some(id) = self.id else { return };
+        if locks.cancel_id(*key, id) || matches!(self.decided.try_recv(), Ok(Waited::Cancelled)) {
+            return;
+        }
+        // It was granted just now.
+        locks.unlock_exact_kind(*key, owner, self.range, self.kind);
+    }
 }
 
 /// Unlocks ranges one after the other, each exactly as it was locked, up to one that is not.

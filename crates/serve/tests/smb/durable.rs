@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use e2e::api;
 use e2e::smb::sign_in::Proof;
-use e2e::smb::{Answer, Offer, Smb};
+use e2e::smb::{Answer, Offer, SHARED, Smb};
 use e2e::tcp::HERE;
 use serve::smb::state::sessions::End;
 use vfs::cred::Cred;
@@ -368,6 +368,33 @@ fn a_lock_that_is_sent_again_on_a_durable_handle_is_not_done_again() {
     let (file, _) = opened(&Create::of("g").send(&mut first));
     assert_eq!(lock(&mut first, file, (1, 1), EXCLUSIVE), done);
     assert_eq!(lock(&mut first, file, (1, 1), EXCLUSIVE), refused, "the handle is not durable");
+}
+
+#[test]
+fn a_lock_that_waits_ends_with_its_connection() {
+    const GUIDS: [[u8; 16]; 2] = [[8; 16], [9; 16]];
+    let at_once = lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY;
+    let running = Running::new();
+    let mut smb = client(&running, "alice", [1; 16]);
+    let open = |guid| Create { share: SHARED, ..Create::of("f").leased(KEY, RWH).durable(0, guid) };
+    let files = GUIDS.map(|guid| opened(&open(guid).send(&mut smb)).0);
+    assert_eq!(lock(&mut smb, files[0], (0, 0), at_once), NtStatus::SUCCESS);
+    let locks = vec![Element { offset: 0, length: 9, flags: lock_flags::EXCLUSIVE, reserved: 0 }];
+    let waits = Lock { lock_sequence: 0, file: files[1], locks };
+    let waits = smb.request(Command::LOCK, 0, &|out| waits.put(out));
+    smb.send(&[waits]).expect("sent");
+    assert_eq!(smb.receive().expect("an answer")[0].status(), NtStatus::PENDING);
+    drop(smb);
+    parked(&running, 2);
+    let mut smb = client(&running, "alice", [1; 16]);
+    let again =
+        |number: usize| Create::of("f").leased(KEY, RWH).again(files[number], GUIDS[number]);
+    let files = [0, 1].map(|number| opened(&again(number).send(&mut smb)).0);
+    let unlocked = lock(&mut smb, files[0], (0, 0), lock_flags::UNLOCK);
+    assert_eq!(unlocked, NtStatus::SUCCESS);
+    assert_eq!(lock(&mut smb, files[1], (0, 0), at_once), NtStatus::SUCCESS, "it is free");
+    assert_eq!(lock(&mut smb, files[1], (0, 0), lock_flags::UNLOCK), NtStatus::SUCCESS);
+    assert_eq!(lock(&mut smb, files[0], (0, 0), at_once), NtStatus::SUCCESS, "it was locked once");
 }
 
 #[test]

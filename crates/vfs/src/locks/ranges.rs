@@ -189,11 +189,14 @@ impl Ranges {
 
     /// Takes one lock that is exactly so, an exclusive one first; false if there is none.
     pub fn take_exact(&mut self, owner: &Owner, range: Range) -> bool {
+        [Kind::Write, Kind::Read].into_iter().any(|kind| self.take_exact_kind(owner, range, kind))
+    }
+
+    /// Takes one lock that is exactly so, and of this kind; false if there is none.
+    pub fn take_exact_kind(&mut self, owner: &Owner, range: Range, kind: Kind) -> bool {
         let Some(own) = self.owners.get(owner) else { return false };
-        let from = own.range((range.start, 0)..=(range.start, u64::MAX));
-        let mut same = from.filter(|(_, (end, _))| *end == range.end).peekable();
-        let any = same.peek().map(|(at, _)| **at);
-        let at = same.find(|(_, (_, kind))| *kind == Kind::Write).map(|(at, _)| *at).or(any);
+        let mut from = own.range((range.start, 0)..=(range.start, u64::MAX));
+        let at = from.find(|(_, held)| **held == (range.end, kind)).map(|(at, _)| *at);
         at.is_some_and(|at| {
             self.take(owner, at);
             true

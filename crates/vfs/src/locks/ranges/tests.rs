@@ -115,6 +115,20 @@ fn locks_of_smb_stay_as_they_were_made() {
 }
 
 #[test]
+fn the_lock_that_ends_may_be_one_of_a_kind() {
+    let mut ranges = Ranges::default();
+    let (one, range) = (smb(1), Range { start: 10, end: 19 });
+    for kind in [Kind::Write, Kind::Read] {
+        ranges.set(&one, range, Some(kind));
+    }
+    assert!(!ranges.take_exact_kind(&one, Range { start: 10, end: 18 }, Kind::Read));
+    assert!(ranges.take_exact_kind(&one, range, Kind::Read));
+    assert!(!ranges.take_exact_kind(&one, range, Kind::Read), "there was one");
+    assert!(ranges.conflict(&smb(2), range, Kind::Read).is_some(), "the exclusive one is held");
+    assert!(ranges.take_exact_kind(&one, range, Kind::Write) && ranges.is_empty());
+}
+
+#[test]
 fn a_lock_of_no_bytes_is_within_others() {
     let mut ranges = Ranges::default();
     let empty = Range::empty(15).expect("not at the front");
