@@ -4,9 +4,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::clock::wall_ns;
+use base::limits::TRANSFER_OPEN_TRIES;
 use vfs::attr::{Attr, FileType, SetAttr, SetTime, Time};
 use vfs::fold::fold;
 use vfs::fs::{Context, FileSystem};
+use vfs::handle::Handle;
 use vfs::locks::{FileKey, GraceRequest, SHARE_DELETE, SHARE_WRITE, Share};
 use vfs::status::Status;
 use wire::smb::class::{Basic, NewName, attributes, file_class, mode};
@@ -22,7 +24,7 @@ use super::state::removals::Removal;
 use super::state::times::{AskedTime, Times, UserTimes};
 use super::{durable, facts, grace, in_use, leases, names, security, status};
 use files::set_aside::SetAside;
-use files::{Caller, Links, Node, Spot};
+use files::{Caller, Links, Node, Spot, VPath};
 
 /// FileDispositionInformationEx: remove it, also if it is read-only.
 const DISPOSITION_DELETE: u32 = 1;
@@ -344,7 +346,7 @@ async fn spot(
     request: &Request,
     file: &OpenFile,
     new: &NewName<'_>,
-) -> Result<(Spot, files::VPath), NtStatus> {
+) -> Result<(Spot, VPath), NtStatus> {
     let name = new.name.strip_prefix(&[b'\\', 0]).unwrap_or(new.name);
     let path = names::path(&file.node.reached.share, name)?;
     if path.parts().len() < 2 {
@@ -371,6 +373,15 @@ fn stays(file: &OpenFile) -> Result<(), NtStatus> {
     }
 }
 
+/// Where a rename puts its file.
+struct Target {
+    to: Spot,
+    dir_key: FileKey,
+    path: VPath,
+    /// What is there.
+    replaced: Replaced,
+}
+
 async fn rename(
     request: &Request,
     open: &Open,
@@ -382,9 +393,38 @@ async fn rename(
     leases::may_rename(request, file).await?;
     let refused = NtStatus::SHARING_VIOLATION;
     grace::wait_with(request, (open, file), GraceRequest::Name, refused).await?;
-    let from = file.entry.location().ok_or(NtStatus::ACCESS_DENIED)?;
+    for _ in 0..TRANSFER_OPEN_TRIES {
+        stays(file)?;
+        let from = file.entry.location().ok_or(NtStatus::ACCESS_DENIED)?;
+        let target = target(request, file, &from, (new, flags)).await?;
+        let done = match is_at(file, &from) {
+            true => rename_to(request, open, file, (&from, target)).await,
+            false => Err(NtStatus::OBJECT_NAME_NOT_FOUND),
+        };
+        match done {
+            // It has another name since: others were waited for. The new one is that of the file
+            // that is open (MS-FSA §2.1.5.15.11), not of what has its old name now.
+            Err(NtStatus::OBJECT_NAME_NOT_FOUND) if !is_at(file, &from) => {}
+            done => return done,
+        }
+    }
+    Err(refused)
+}
+
+/// Whether an open file still has this name.
+fn is_at(file: &OpenFile, at: &Location) -> bool {
+    file.entry.location().is_some_and(|now| now.is_same(at))
+}
+
+/// Where a rename from `from` leads, once nothing is in its way.
+async fn target(
+    request: &Request,
+    file: &OpenFile,
+    from: &Location,
+    (new, flags): (&NewName<'_>, u32),
+) -> Result<Target, NtStatus> {
     let (mut to, path) = spot(request, file, new).await?;
-    let replaced = replaced(request, file, &from, &to).await?;
+    let replaced = replaced(request, file, from, &to).await?;
     match replaced {
         Replaced::Nothing => {}
         Replaced::Itself => to.name = path.name().unwrap_or_default().to_vec(),
@@ -397,10 +437,25 @@ async fn rename(
     if file.node.is_dir() && !from.is_link() {
         in_use::holds_nothing_open(request, file).await?;
     }
+    Ok(Target { to, dir_key, path, replaced })
+}
+
+/// Renames a file that has this name.
+async fn rename_to(
+    request: &Request,
+    open: &Open,
+    file: &OpenFile,
+    (from, target): (&Location, Target),
+) -> Result<(), NtStatus> {
+    let Target { to, dir_key, path, replaced } = target;
     let (dir, name) = (to.dir, to.name.clone());
     let (source, folds) = (from.clone(), Arc::clone(&request.conn.server.folds));
+    let own = FileKey::from(from.attr(&file.node.attr));
     let rename = move |fs: &dyn FileSystem, cx: Context<'_>| {
+        leads_to(fs, cx, (&source.dir, &source.name), &own)?;
         if replaced == Replaced::OtherName {
+            // It is the one that is left.
+            leads_to(fs, cx, (&dir, &name), &own)?;
             let done = fs.remove(cx, &source.dir, &source.name)?;
             folds.changed(&done.wcc, Some(&source.name), None);
             return Ok(done);
@@ -419,12 +474,27 @@ async fn rename(
         open.seat.change(before);
         return Err(status::of(why));
     }
-    if let Some(link) = file.entry.link.get() {
-        let place = Location { dir: to.dir, dir_key, name: to.name, link: from.link };
+    // Where the rename itself has noted it, others may have renamed the file again.
+    if let Some(link) = file.entry.link.get().filter(|_| is_at(file, from)) {
+        let place = Location { dir: to.dir, dir_key, name: to.name, link: from.link.clone() };
         file.entry.locks.move_link(file.entry.key, link, place);
     }
     *file.path.borrow_mut() = path;
     Ok(())
+}
+
+/// That a name leads to this file.
+fn leads_to(
+    fs: &dyn FileSystem,
+    cx: Context<'_>,
+    (dir, name): (&Handle, &[u8]),
+    file: &FileKey,
+) -> vfs::fs::Result<()> {
+    let (there, _) = fs.lookup(cx, dir, name).map_err(|failed| failed.status)?;
+    match FileKey::from(&there.attr).is_same_file(file) {
+        true => Ok(()),
+        false => Err(Status::NotFound),
+    }
 }
 
 /// Whether what is there may be replaced: no file that is read-only (MS-FSA §2.1.5.15.7 and

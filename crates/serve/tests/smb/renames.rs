@@ -96,6 +96,35 @@ fn a_client_that_caches_the_handle_of_a_replaced_file_is_asked_to_close_it() {
     }
 }
 
+#[test]
+fn a_rename_that_waits_is_of_the_file_that_is_open_and_not_of_what_has_its_name_by_then() {
+    let mut running = Running::new();
+    let (mut holder, mut other) = (running.client(2), running.client(3));
+    let source = running.create(&Ask::make("source")).expect("a file");
+    assert_eq!(running.alice.write(source, 0, b"old", 0).expect("an answer"), NtStatus::SUCCESS);
+    let same = other.create(&Ask::open("source")).expect("an answer").expect("the file");
+    send_to(&mut holder, "target", Caching::Lease(KEYS[0], RWH));
+    let (target, ..) = opened(&next(&mut holder));
+    send_rename(&mut running.alice, source, "target");
+    assert_eq!(next(&mut running.alice).status(), NtStatus::PENDING);
+    broken(&next(&mut holder));
+    // Meanwhile it gets another name, and another file gets its own.
+    send_rename(&mut other, same, "elsewhere");
+    assert_eq!(next(&mut other).status(), NtStatus::SUCCESS);
+    let made = other.create(&Ask::make("source")).expect("an answer").expect("a file");
+    assert_eq!(other.write(made, 0, b"new", 0).expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(other.close(made).expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(holder.close(target).expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(next(&mut running.alice).status(), NtStatus::SUCCESS);
+    for (name, content) in [("source", b"new"), ("target", b"old")] {
+        let file = other.create(&Ask::open(name)).expect("an answer").expect("a file");
+        let read = other.read(file, 0, 10).expect("an answer");
+        assert_eq!(read.expect("its content"), content, "{name}");
+    }
+    let gone = other.create(&Ask::open("elsewhere")).expect("an answer");
+    assert_eq!(gone, Err(NtStatus::OBJECT_NAME_NOT_FOUND));
+}
+
 /// What a client does on a break for a file in a directory which is renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BreakReply {
