@@ -325,8 +325,17 @@ pub(super) async fn notify(request: Rc<Request>) -> Handled {
         // The answers to the others would wait for it, and STATUS_PENDING is sent for one alone.
         return Err(NtStatus::NOT_SUPPORTED);
     }
-    let noticed = noticed(&request, &open, file, &asked).await?;
-    wait_for_change(&request, &open, &noticed).await?;
+    // From now on: it may be closed before the directory is watched.
+    let closed = open.closed.notified();
+    let changed = async {
+        let noticed = noticed(&request, &open, file, &asked).await?;
+        wait_for_change(&request, &noticed).await
+    };
+    tokio::select! {
+        biased;
+        () = closed => return Err(NtStatus::NOTIFY_CLEANUP),
+        done = changed => done?,
+    }
     let mut out = request.reply();
     put_output(out.vec(), &[]);
     let (status, file) = (NtStatus::NOTIFY_ENUM_DIR, Some(request.file_id(asked.file)));
@@ -377,17 +386,12 @@ fn notified_kinds(asked: u32) -> Result<Changes, NtStatus> {
     Ok(meant.fold(Changes::NONE, |all, (_, kind)| all.with(kind)))
 }
 
-/// Waits with STATUS_PENDING for a change, until the request is cancelled, or its open closed.
-async fn wait_for_change(
-    request: &Request,
-    open: &Open,
-    noticed: &NoticedDir,
-) -> Result<(), NtStatus> {
+/// Waits with STATUS_PENDING for a change, until the request is cancelled.
+async fn wait_for_change(request: &Request, noticed: &NoticedDir) -> Result<(), NtStatus> {
     let Some(_waits) = request.wait_permit() else { return Err(NtStatus::INSUFFICIENT_RESOURCES) };
     request.pend();
     tokio::select! {
         () = noticed.changed() => Ok(()),
         () = request.cancel().cancelled() => Err(NtStatus::CANCELLED),
-        () = open.closed.notified() => Err(NtStatus::NOTIFY_CLEANUP),
     }
 }

@@ -47,7 +47,9 @@ pub(super) async fn wait_with(
     }
     let closed = open.closed.notified();
     tokio::select! {
-        done = wait(request, wanted, otherwise) => done,
+        // First: what is done then is notified of no end before.
+        biased;
         () = closed => Err(NtStatus::FILE_CLOSED),
+        done = wait(request, wanted, otherwise) => done,
     }
 }

@@ -189,8 +189,10 @@ async fn lock_one(
             Err(Tried::Leased) => {
                 let closed = open.closed.notified();
                 tokio::select! {
-                    released = leases::released(request, entry.key, until) => released?,
+                    // First: what is tried again is notified of no end before.
+                    biased;
                     () = closed => return Err(NtStatus::RANGE_NOT_LOCKED),
+                    released = leases::released(request, entry.key, until) => released?,
                 }
             }
         }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use e2e::api::wait_for;
 use e2e::smb::{Ask, Protection, Smb, framed};
 use serve::smb::state::sessions::End;
-use wire::smb::create::{CloseRequest, Disposition, FileId, POSTQUERY};
+use wire::smb::create::{CloseRequest, Disposition, FileId, POSTQUERY, access};
 use wire::smb::header::{Command, Header, flags};
+use wire::smb::notify::{ChangeNotify, filter};
 use wire::smb::session::Empty;
 use wire::smb::status::NtStatus;
 
@@ -43,6 +44,36 @@ fn a_close_that_waits_for_the_storage() {
     drop(smb);
     nothing_is_open(&running);
     drop(held);
+}
+
+#[test]
+fn a_change_notify_whose_open_is_closed_before_the_directory_is_watched() {
+    for by in [Command::CLOSE, Command::LOGOFF] {
+        let running = Running::new();
+        let mut smb = running.again();
+        let ask = Ask { access: access::READ, ..Ask::open("") }.dir();
+        let file = smb.create(&ask).expect("an answer").expect("the share");
+        running.fs.blocks.store(true, SeqCst);
+        let held = running.fs.hold("watch");
+        let (flags, filter) = (0, filter::NAMES);
+        let notify = ChangeNotify { flags, output_max: 4_096, file, filter, reserved: 0 };
+        let notify = smb.request(Command::CHANGE_NOTIFY, 0, &|out| notify.put_body(out));
+        smb.send(&[notify]).expect("sent");
+        held.wait();
+        let end = smb.request(by, 0, &|out| match by {
+            Command::CLOSE => CloseRequest { flags: 0, reserved: 0, file }.put_body(out),
+            _ => Empty { reserved: 0 }.put_body(out),
+        });
+        smb.send(&[end]).expect("sent");
+        let mut ended = [(); 2].map(|()| {
+            let answer = smb.answer().expect("an answer");
+            (answer.header.command, answer.status())
+        });
+        ended.sort_by_key(|(command, _)| command.0);
+        let notified = (Command::CHANGE_NOTIFY, NtStatus::NOTIFY_CLEANUP);
+        assert_eq!(ended, [(by, NtStatus::SUCCESS), notified]);
+        drop(held);
+    }
 }
 
 #[test]
