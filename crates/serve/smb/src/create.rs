@@ -570,6 +570,7 @@ impl CreateRequest<'_> {
         let is_made = got.action == action::CREATED || !locks.may_be_reclaimed(&got.node.attr);
         let is_new = locks.in_grace() && is_made;
         let entry = self.enter(&got, needs, is_new).await?;
+        entry.count(&request.conn.server);
         self.name(&mut got, &entry)?;
         if got.action != action::OPENED {
             self.set_initial(&mut got, &mut dos).await?;
@@ -599,7 +600,6 @@ impl CreateRequest<'_> {
         let (id, volatile) = (FileId { persistent, ..id }, id.volatile);
         let given = leases::grant(request, &self.caching, (&got.node, &entry, id)).await?;
         let (granted, GrantedLease { level, context, held }) = (given.granted(), given);
-        request.conn.server.open_files.open(entry.key);
         let file = OpenFile {
             node: got.node.clone(),
             path: RefCell::new(self.path.clone()),

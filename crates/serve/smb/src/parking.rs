@@ -1,6 +1,7 @@
 //! The end of opens that wait for their client: a break, their time, their user, their share or the
-//! service. What is to be removed with them is removed by a task of core 0, which looks once a
-//! second for what has waited too long, and for changes of which clients are to be notified.
+//! service; and of those that come to nothing. What is to be removed with them is removed by a task
+//! of core 0, which looks once a second for what has waited too long, and for changes of which
+//! clients are to be notified.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,11 +10,12 @@ use std::sync::atomic::Ordering;
 use base::clock::monotonic_ns;
 use base::limits::{SMB_SWEEP, SMB_SWEEP_PIECE};
 use tokio::time::MissedTickBehavior;
-use vfs::locks::Owner;
+use vfs::locks::{FileKey, LinkId, Location, Owner};
 
 use super::close;
 use super::server::Server;
 use super::state::leases::EndsParked;
+use super::state::open_files::CountsOpens;
 use super::state::opens::ParkedOpen;
 use super::state::removals::PendingRemoval;
 use engine::transport::tasks::Ending;
@@ -27,11 +29,24 @@ impl EndsParked for Server {
     }
 }
 
+impl CountsOpens for Server {
+    fn opened(&self, key: FileKey) {
+        self.open_files.open(key);
+    }
+
+    fn abandoned(&self, key: FileKey, removed: Option<(LinkId, Location)>) {
+        let removal = self.open_files.close(key, removed.as_ref().map(|(link, _)| *link));
+        if let Some((removal, (_, place))) = removal.zip(removed) {
+            self.removals.push(PendingRemoval { removal: (removal, place), _open: None });
+        }
+    }
+}
+
 impl Server {
     fn end_parked(&self, opens: Vec<ParkedOpen>) {
         for open in opens {
             if let Some(removal) = close::release_file(&self.open_files, &open.who, &open.file) {
-                self.removals.push(PendingRemoval { removal, _open: open });
+                self.removals.push(PendingRemoval { removal, _open: Some(open) });
             }
         }
     }

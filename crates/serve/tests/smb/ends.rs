@@ -6,7 +6,9 @@ use std::time::Duration;
 use e2e::api::wait_for;
 use e2e::smb::{Ask, Protection, Smb, framed};
 use serve::smb::state::sessions::End;
-use wire::smb::create::{CloseRequest, Disposition, FileId, POSTQUERY, access};
+use vfs::cred::Cred;
+use vfs::fs::{Context, FileSystem as _};
+use wire::smb::create::{self, CloseRequest, Disposition, FileId, POSTQUERY, access, options};
 use wire::smb::header::{Command, Header, flags};
 use wire::smb::notify::{ChangeNotify, filter};
 use wire::smb::session::Empty;
@@ -47,7 +49,7 @@ fn a_close_that_waits_for_the_storage() {
 }
 
 #[test]
-fn a_change_notify_whose_open_is_closed_before_the_directory_is_watched() {
+fn a_change_notify_ends_if_its_open_is_closed_before_the_directory_is_watched() {
     for by in [Command::CLOSE, Command::LOGOFF] {
         let running = Running::new();
         let mut smb = running.again();
@@ -73,6 +75,39 @@ fn a_change_notify_whose_open_is_closed_before_the_directory_is_watched() {
         let notified = (Command::CHANGE_NOTIFY, NtStatus::NOTIFY_CLEANUP);
         assert_eq!(ended, [(by, NtStatus::SUCCESS), notified]);
         drop(held);
+    }
+}
+
+#[test]
+fn a_file_is_removed_by_the_last_close_also_if_another_open_was_in_progress_at_the_first() {
+    for is_lost in [false, true] {
+        let mut running = Running::new();
+        let ask = Ask { disposition: Disposition::OpenIf, ..Ask::open("f") };
+        let doomed = ask.with(options::DELETE_ON_CLOSE);
+        let file = running.alice.create(&doomed).expect("an answer").expect("a file");
+        let mut smb = running.again();
+        let held = running.fs.hold("setattr");
+        let ask = Ask { disposition: Disposition::OverwriteIf, ..ask };
+        let request = smb.request(Command::CREATE, 0, &|out| ask.put(out));
+        smb.send(&[request]).expect("sent");
+        held.wait();
+        assert_eq!(running.alice.close(file).expect("an answer"), NtStatus::SUCCESS);
+        if is_lost {
+            drop(smb);
+        } else {
+            drop(held);
+            let answer = smb.answer().expect("an answer");
+            assert_eq!(answer.status(), NtStatus::SUCCESS);
+            let file = create::Response::decode(&answer.message).expect("a response").file;
+            assert_eq!(smb.close(file).expect("an answer"), NtStatus::SUCCESS);
+        }
+        let cred = Cred::root();
+        let look = || {
+            let cx = Context { cred: &cred, may_block: true };
+            running.fs.lookup(cx, &running.fs.root(), b"f").is_err().then_some(())
+        };
+        wait_for("the end of the file", ENDS, look);
+        assert_eq!(running.server.files_open(), 0, "lost: {is_lost}");
     }
 }
 

@@ -249,12 +249,13 @@ impl LockTable {
         gone.marked.map(|_| gone.at)
     }
 
-    /// An open of a name has come to nothing: it marks nothing.
-    pub fn abandon_link(&self, key: FileKey, id: LinkId, owner: &Owner) {
+    /// An open of a name has come to nothing: it marks nothing. After the last one: where what is
+    /// to be removed now is.
+    pub fn abandon_link(&self, key: FileKey, id: LinkId, owner: &Owner) -> Option<Location> {
         if let Some(link) = self.links.lock().link(key, id) {
             link.closing.retain(|other| other != owner);
         }
-        drop(self.close_link(key, id, owner));
+        self.close_link(key, id, owner)
     }
 
     /// Names of a file system that are open.

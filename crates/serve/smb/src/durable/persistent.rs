@@ -275,7 +275,7 @@ pub(super) async fn claim(
 /// Notes by which name the file is open, and whether that is to be removed.
 fn link(request: &Request, record: &Record, entry: &Entry, found: &ReopenedFile) {
     let (files, removes) = (&request.conn.server.open_files, record.delete_on_close);
-    files.open(entry.key);
+    entry.count(&request.conn.server);
     let Some(at) = found.at.clone() else { return };
     // What has been marked meanwhile is open by no name.
     let Ok(link) = entry.locks.open_link(entry.key, at, &entry.owner, removes) else { return };

@@ -6,9 +6,19 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base::limits::SMB_CHANGE_TIMES_MAX;
-use vfs::locks::{FileKey, LinkId};
+use vfs::locks::{FileKey, LinkId, Location};
 
 use super::times::Times;
+
+/// Counts opens, from before others may find them by a name to their end: what it takes to remove a
+/// name is kept as long as any open of the file is counted.
+pub(crate) trait CountsOpens: Send + Sync {
+    /// A file is open once more.
+    fn opened(&self, key: FileKey);
+    /// An open has come to nothing. `removed` if it was the last one of a name that is to be
+    /// removed: where that is.
+    fn abandoned(&self, key: FileKey, removed: Option<(LinkId, Location)>);
+}
 
 /// What is open, over all connections. `T` is what it takes to remove a file.
 pub(crate) struct OpenFiles<T> {

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -15,6 +15,7 @@ use super::instances::InstanceOpen;
 use super::leases::{ClientGuid, OpenLease, Writes};
 use super::listings::Listed;
 use super::notices::NoticedDir;
+use super::open_files::CountsOpens;
 use super::parked::DurableId;
 use super::pipes::Pipe;
 use super::replays::{Created, LockSequences, Numbered, Sequence};
@@ -36,12 +37,21 @@ pub(crate) struct Entry {
     pub owner: Owner,
     /// The name by which it was found; `None` for the root of a share.
     pub link: Cell<Option<LinkId>>,
+    /// What counts the open, until it ends.
+    counted: Cell<Option<Weak<dyn CountsOpens>>>,
 }
 
 impl Entry {
     /// The entry of an open without a known name yet.
     pub const fn new(locks: Arc<LockTable>, key: FileKey, owner: Owner) -> Self {
-        Self { locks, key, owner, link: Cell::new(None) }
+        Self { locks, key, owner, link: Cell::new(None), counted: Cell::new(None) }
+    }
+
+    /// Has the open be counted. It is before its name is known: with the last open that is counted
+    /// goes what is kept of the file.
+    pub fn count<C: CountsOpens + 'static>(&self, by: &Arc<C>) {
+        by.opened(self.key);
+        self.counted.set(Some(Arc::<C>::downgrade(by)));
     }
 
     /// Where the file is that is open.
@@ -54,8 +64,10 @@ impl Entry {
         self.link.get().is_some_and(|link| self.locks.is_marked(self.key, link))
     }
 
-    /// Its name has one open less: after the last one, where what is to be removed is.
+    /// Its name has one open less: after the last one, where what is to be removed is. The
+    /// caller counts the end of the open.
     pub fn close(&self) -> Option<(LinkId, Location)> {
+        drop(self.counted.take());
         let link = self.link.take()?;
         self.locks.close_link(self.key, link, &self.owner).map(|at| (link, at))
     }
@@ -63,11 +75,15 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // Of a CREATE that has failed.
-        if let Some(link) = self.link.take() {
-            self.locks.abandon_link(self.key, link, &self.owner);
-        }
+        // Of a CREATE that has failed, or was dropped with its connection.
+        let link = self.link.take();
+        let removed = link.and_then(|link| {
+            self.locks.abandon_link(self.key, link, &self.owner).map(|at| (link, at))
+        });
         self.locks.release(self.key, &self.owner);
+        if let Some(by) = self.counted.take().and_then(|by| by.upgrade()) {
+            by.abandoned(self.key, removed);
+        }
     }
 }
 

@@ -17,12 +17,13 @@ pub(crate) struct Removal {
     pub node: Node,
 }
 
-/// What a parked open leaves to be removed; it denies to others what it did until then.
+/// What is left to be removed by an open that has no connection: a parked one denies to others what
+/// it did until then.
 pub(crate) struct PendingRemoval {
     /// What is to be removed, and where.
     pub removal: (Removal, Location),
-    /// The open.
-    pub _open: ParkedOpen,
+    /// The open, if it was parked.
+    pub _open: Option<ParkedOpen>,
 }
 
 /// All of that.

@@ -82,9 +82,19 @@ fn an_open_that_comes_to_nothing_marks_nothing() {
     let table = LockTable::default();
     let link = table.open_link(KEY, at("a"), &owner(1), false).expect("an open");
     table.open_link(KEY, at("a"), &owner(2), true).expect("another");
-    table.abandon_link(KEY, link, &owner(2));
+    assert_eq!(removed_name(table.abandon_link(KEY, link, &owner(2))), None);
     assert!(!table.is_marked(KEY, link));
     assert_eq!(removed_name(table.close_link(KEY, link, &owner(1))), None);
+    assert!(!table.has_links());
+}
+
+#[test]
+fn the_last_open_of_a_marked_name_removes_it_also_if_it_comes_to_nothing() {
+    let table = LockTable::default();
+    let link = table.open_link(KEY, at("a"), &owner(1), true).expect("an open");
+    table.open_link(KEY, at("a"), &owner(2), false).expect("not yet to be removed");
+    assert_eq!(removed_name(table.close_link(KEY, link, &owner(1))), None);
+    assert_eq!(removed_name(table.abandon_link(KEY, link, &owner(2))), Some("a".into()));
     assert!(!table.has_links());
 }
 
