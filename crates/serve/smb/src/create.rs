@@ -573,7 +573,7 @@ impl CreateRequest<'_> {
         entry.count(&request.conn.server);
         self.name(&mut got, &entry)?;
         if got.action != action::OPENED {
-            self.set_initial(&mut got, &mut dos).await?;
+            self.set_initial(&mut got, &entry, &mut dos).await?;
         }
         self.opened(&got, (entry, is_new), (retained, dos), (rights, maximal)).await
     }
@@ -671,7 +671,12 @@ impl CreateRequest<'_> {
     }
 
     /// A new file, or a truncated one, gets the attributes that the client names.
-    async fn set_initial(&self, got: &mut Got, dos: &mut Option<Dos>) -> Result<(), NtStatus> {
+    async fn set_initial(
+        &self,
+        got: &mut Got,
+        entry: &Entry,
+        dos: &mut Option<Dos>,
+    ) -> Result<(), NtStatus> {
         let (conn, who) = (&self.request.conn, &self.request.session.who);
         let is_new = got.action == action::CREATED;
         let named = self.create.attributes & attributes::SETTABLE;
@@ -683,7 +688,11 @@ impl CreateRequest<'_> {
             let read_only = bits & attributes::READ_ONLY != 0;
             let mode = read_only.then_some(got.node.attr.mode & !0o222);
             let set = SetAttr { size: Some(0), mode, ..SetAttr::default() };
-            conn.core.set_attr(who, &got.node, set).await.map_err(status::of)?;
+            // Neither the open nor the lease that it asks for is in its way (MS-FSA §2.1.4.12).
+            let mut who = who.clone();
+            who.lent.push(entry.owner.clone());
+            who.lent.extend(self.caching.owner(self.request));
+            conn.core.set_attr(&who, &got.node, set).await.map_err(status::of)?;
         }
         if let Some(descriptor) = self.contexts.security.filter(|_| is_new) {
             security::of_new(self.request, &got.node, descriptor).await?;

@@ -34,6 +34,10 @@ fn send(smb: &mut Smb, caching: Caching) -> u64 {
 }
 
 pub fn send_to(smb: &mut Smb, name: &str, caching: Caching) -> u64 {
+    send_as(smb, (name, Disposition::OpenIf), caching)
+}
+
+fn send_as(smb: &mut Smb, (name, disposition): (&str, Disposition), caching: Caching) -> u64 {
     let (mut data, mut list) = (Vec::new(), Vec::new());
     let oplock = match caching {
         Caching::Oplock(level) => level,
@@ -51,7 +55,7 @@ pub fn send_to(smb: &mut Smb, name: &str, caching: Caching) -> u64 {
         access: access::READ_DATA | access::WRITE_DATA,
         attributes: 0,
         share: share_access::READ | share_access::WRITE | share_access::DELETE,
-        disposition: Disposition::OpenIf as u32,
+        disposition: disposition as u32,
         options: 0,
         name: &name,
         contexts: &list,
@@ -126,6 +130,26 @@ fn an_opener_waits_until_the_holder_acknowledges() {
     assert_eq!(other.write(file, 0, b"x", 0).expect("an answer"), NtStatus::SUCCESS);
     assert_eq!(lease_broken(&next(&mut running.alice)), (RH, 0, 13, 1));
     assert_eq!(acknowledge(&mut running.alice, keep(KEYS[0], 0)), NtStatus::SUCCESS);
+}
+
+#[test]
+fn an_open_that_empties_the_file_does_not_break_the_lease_of_its_own_key() {
+    let mut running = Running::new();
+    let (file, ..) = open(&mut running.alice, Caching::Lease(KEYS[0], RWH));
+    assert_eq!(running.alice.write(file, 0, b"x", 0).expect("an answer"), NtStatus::SUCCESS);
+    let emptied = ("f", Disposition::OverwriteIf);
+    send_as(&mut running.alice, emptied, Caching::Lease(KEYS[0], RWH));
+    let (_, _, lease) = opened(&next(&mut running.alice));
+    assert_eq!(lease.map(|(state, _)| state), Some(RWH));
+    assert_eq!(running.alice.read(file, 0, 9).expect("an answer"), Err(NtStatus::END_OF_FILE));
+    // That of another key is broken.
+    let mut other = running.client(2);
+    send_as(&mut other, emptied, Caching::Lease(KEYS[1], R));
+    assert_eq!(next(&mut other).status(), NtStatus::PENDING);
+    let (from, to, ..) = lease_broken(&next(&mut running.alice));
+    assert_eq!((from, to), (RWH, 0));
+    assert_eq!(acknowledge(&mut running.alice, keep(KEYS[0], 0)), NtStatus::SUCCESS);
+    opened(&next(&mut other));
 }
 
 #[test]
