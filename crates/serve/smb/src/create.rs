@@ -31,11 +31,12 @@ use super::durable::{self, DurableRequest};
 use super::leases::{self, GrantedLease};
 use super::set_info;
 use super::state::location::{self, Location};
-use super::state::opens::{Entry, Open, OpenFile, OpenOf};
+use super::state::opens::{Entry, Open, OpenFile, OpenOf, ParkedOpen};
+use super::state::parked::DurableId;
 use super::state::replays::{Created, LockSequences, Numbered, Sequence};
 use super::state::seats::OpenReservation;
 use super::state::session::{Session, TreeOf};
-use super::{facts, grace, names, pipe, security, snapshots, status};
+use super::{close, facts, grace, names, pipe, security, snapshots, status};
 use files::walk::Link;
 use files::{Caller, Links, Node, Spot, VPath};
 
@@ -597,9 +598,11 @@ impl CreateRequest<'_> {
         let (asked, id) = (self.contexts.durable, request.session.new_file_id());
         let number = durable::number(request, asked)?;
         let persistent = number.as_ref().map_or(id.persistent, |number| number.number);
-        let (id, volatile) = (FileId { persistent, ..id }, id.volatile);
+        let id = FileId { persistent, ..id };
         let given = leases::grant(request, &self.caching, (&got.node, &entry, id)).await?;
         let (granted, GrantedLease { level, context, held }) = (given.granted(), given);
+        // Breaks of the lease are not held for an answer that does not come.
+        let gives_up = |_: &NtStatus| request.conn.granted(granted.as_slice());
         let file = OpenFile {
             node: got.node.clone(),
             path: RefCell::new(self.path.clone()),
@@ -620,16 +623,34 @@ impl CreateRequest<'_> {
             write_time: Cell::new(facts.written),
             write_time_until_ns: Cell::new(0),
             persistent: RefCell::default(),
-            instance: self.contexts.application.add(request, &got.node)?,
+            instance: self.contexts.application.add(request, &got.node).inspect_err(gives_up)?,
         };
-        let durable = durable::grant(request, (asked, number), (&file, rights)).await?;
+        let open = self.add(id, file, (rights, number)).await.inspect_err(gives_up)?;
+        request.note_open(&open);
         let mut text = Vec::new();
-        let name = asked.put_answer(durable.as_ref(), &mut text);
-        let durable_answer = durable.is_some().then_some((name, text));
+        let name = asked.put_answer(open.durable.as_ref(), &mut text);
+        let durable_answer = open.durable.is_some().then_some((name, text));
+        let answers = (id, (level, context, durable_answer));
+        let reply = self.answer(answers, (&got.node, facts), (got.action, maximal));
+        Ok(Reply { granted, ..reply })
+    }
+
+    /// Adds the open to its session. If its tree was disconnected meanwhile it ends at once:
+    /// nothing else could close it.
+    async fn add(
+        &self,
+        id: FileId,
+        file: OpenFile,
+        (rights, number): (u32, Option<DurableId<ParkedOpen>>),
+    ) -> Result<Rc<Open>, NtStatus> {
+        let (request, asked) = (self.request, self.contexts.durable);
+        let (session, tree) = (&request.session, request.header.tree_id());
+        let durable = durable::grant(request, (asked, number), (&file, rights)).await?;
+        file.set_created(Created::Open(session.id, id.volatile));
         let open = Open {
-            persistent,
-            volatile,
-            tree: request.header.tree_id(),
+            persistent: id.persistent,
+            volatile: id.volatile,
+            tree,
             durable,
             access: rights,
             of: OpenOf::File(Box::new(file)),
@@ -639,13 +660,11 @@ impl CreateRequest<'_> {
             closed: Notify::new(),
             seat: self.seat.take().ok_or(NtStatus::INTERNAL_ERROR)?,
         };
-        if let Ok(file) = open.file() {
-            file.set_created(Created::Open(request.session.id, volatile));
+        if let Err(gone) = session.tree(tree) {
+            close::end(&request.conn, &session.who, vec![Rc::new(open)]).await;
+            return Err(gone);
         }
-        request.note_open(&request.session.add_open(id, open));
-        let answers = (id, (level, context, durable_answer));
-        let reply = self.answer(answers, (&got.node, facts), (got.action, maximal));
-        Ok(Reply { granted, ..reply })
+        Ok(session.add_open(id, open))
     }
 
     /// Notes by which name it is open from now on.

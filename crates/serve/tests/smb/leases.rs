@@ -194,6 +194,24 @@ fn an_opener_that_waits_can_be_cancelled() {
 }
 
 #[test]
+fn an_opener_that_waits_opens_nothing_once_its_tree_is_disconnected() {
+    let mut running = Running::new();
+    let mut other = running.again();
+    let (file, ..) = open(&mut running.alice, Caching::Oplock(level::EXCLUSIVE));
+    send(&mut other, Caching::Oplock(level::NONE));
+    assert_eq!(next(&mut other).status(), NtStatus::PENDING);
+    let left = other.call(Command::TREE_DISCONNECT, 0, &|out| {
+        Empty { reserved: 0 }.put_body(out);
+    });
+    assert_eq!(left.expect("an answer").status(), NtStatus::SUCCESS);
+    broken(&next(&mut running.alice));
+    assert_eq!(running.alice.close(file).expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(next(&mut other).status(), NtStatus::NETWORK_NAME_DELETED);
+    assert_eq!(running.server.files_open(), 0);
+    assert_eq!(running.scene.files.locks.counts().opens, 0);
+}
+
+#[test]
 fn a_break_never_comes_before_the_answer_that_granted() {
     let running = Running::new();
     let (mut holder, mut other) = (running.client(2), running.again());
