@@ -11,6 +11,8 @@ use base::limits::{
     SMB_DURABLE_V1, SMB_DURABLE_V2, SMB_DURABLE_V2_MAX, SMB_PREVIOUS_WAIT, SMB_RECONNECT_WAIT,
 };
 use base::refusals::Limit;
+use vfs::attr::Attr;
+use vfs::dos::Dos;
 use vfs::locks::{Caching, Owner};
 use wire::smb::codec::Field as _;
 use wire::smb::contexts::{self, Context};
@@ -30,8 +32,8 @@ use super::state::parked::{DurableId, ParkedKey};
 use super::state::replays::Created;
 use super::state::session::Session;
 use super::{facts, names};
-use files::VPath;
 use files::caller::Reached;
+use files::{Node, VPath};
 
 mod persistent;
 
@@ -225,7 +227,30 @@ struct Claim<'a> {
     path: Option<VPath>,
 }
 
+/// An open that waited, and what its file was like just before.
+type Claimed = (ParkedOpen, (Attr, Option<Dos>));
+
 impl Claim<'_> {
+    /// Takes the open of this number out of those that wait.
+    ///
+    /// # Errors
+    /// STATUS_OBJECT_NAME_NOT_FOUND if it is not there, or another client's. As of GETATTR: it
+    /// still waits then, and its client may try again.
+    async fn take(&self, number: u64) -> Result<Claimed, NtStatus> {
+        let (request, otherwise) = (self.request, NtStatus::OBJECT_NAME_NOT_FOUND);
+        let (session, parked) = (&request.session, &request.conn.server.parked);
+        // The connection may be lost and not know it yet.
+        let wait = if session.has_previous { SMB_PREVIOUS_WAIT } else { SMB_RECONNECT_WAIT };
+        let _ = tokio::time::timeout(wait, parked.parked(number)).await;
+        let node = |there: &ParkedOpen| self.check(there).map(|()| there.file.node.clone());
+        let node = parked.get(number, node).ok_or(otherwise)??;
+        let node = Node { reached: self.reached.clone(), ..node };
+        let looked = facts::look(&request.conn, &session.who, &node).await?;
+        // From here on nothing waits: what is taken comes into its tree.
+        session.tree(request.header.tree_id())?;
+        Ok((parked.take(number, |_, there| self.check(there), otherwise)?, looked))
+    }
+
     /// That the open is this client's.
     fn check(&self, parked: &ParkedOpen) -> Result<(), NtStatus> {
         let (none, who) = (Err(NtStatus::OBJECT_NAME_NOT_FOUND), &self.request.session.who);
@@ -277,30 +302,24 @@ pub(super) async fn reconnect(
     (asked, lease): ((FileId, Option<CreateGuid>), Option<Lease>),
 ) -> Outcome {
     let (conn, session) = (&request.conn, &request.session);
-    let ((file, guid), parked) = (asked, &conn.server.parked);
+    let (file, guid) = asked;
     let client = conn.agreed()?.client.0;
     let path = names::path(&reached.share, create.name).ok();
     let named = persistent::Named { number: file.persistent, guid, client, lease };
     let restored = persistent::claim(request, reached, &named).await?;
     let claim = Claim { request, reached, guid, lease, client, path };
-    let mut there = match restored {
+    // Nothing fails behind it: the client has the open only if it is answered so.
+    let (mut there, (attr, dos)) = match restored {
         Some(there) => there,
-        None => {
-            // The connection may be lost and not know it yet.
-            let wait = if session.has_previous { SMB_PREVIOUS_WAIT } else { SMB_RECONNECT_WAIT };
-            let _ = tokio::time::timeout(wait, parked.parked(file.persistent)).await;
-            let otherwise = NtStatus::OBJECT_NAME_NOT_FOUND;
-            parked.take(file.persistent, |_, there| claim.check(there), otherwise)?
-        }
+        None => claim.take(file.persistent).await?,
     };
     there.file.node.reached = reached.clone();
+    let facts = facts::of_open(conn, &there.file, (&attr, dos.as_ref()));
     let id = FileId { persistent: file.persistent, ..session.new_file_id() };
     let (level, context, granted) = continue_lease(request, &there.file, id, lease);
     there.file.set_created(Created::Open(session.id, id.volatile));
     let place = (id.volatile, request.header.tree_id());
     let open = session.add_open(id, there.open(place, request.header.channel()));
-    let file = open.file()?;
-    let (_, facts) = facts::now(conn, &session.who, file).await?;
     let (mut leased, mut data) = (Vec::new(), Vec::new());
     if let Some(lease) = context {
         lease.put(&mut leased);

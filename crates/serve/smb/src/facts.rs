@@ -82,13 +82,23 @@ pub(super) async fn now(
     file: &OpenFile,
 ) -> Result<(Attr, Facts), NtStatus> {
     let (attr, dos) = look(conn, who, &file.node).await?;
-    let mut facts = of(&attr, dos.as_ref());
-    show_times(conn, &attr, &mut facts);
+    let facts = of_open(conn, file, (&attr, dos.as_ref()));
+    Ok((attr, facts))
+}
+
+/// Attributes of an open file that were looked at just now, as Windows has them.
+pub(super) fn of_open(
+    conn: &Connection,
+    file: &OpenFile,
+    (attr, dos): (&Attr, Option<&Dos>),
+) -> Facts {
+    let mut facts = of(attr, dos);
+    show_times(conn, attr, &mut facts);
     if !file.node.is_dir() {
         facts.allocation = facts.allocation.max(file.reserved.get());
     }
     file.write_time.set(facts.written);
-    Ok((attr, facts))
+    facts
 }
 
 /// Keeps attributes and a time of creation; not where the file system has no place for them.

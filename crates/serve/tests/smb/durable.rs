@@ -1,6 +1,7 @@
 //! Durable handles over the wire: what is granted, what outlives a connection, for which client,
 //! and what ends it. The sequence of macOS (Time Machine) is one of them.
 
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use e2e::api;
@@ -17,9 +18,11 @@ use wire::smb::header::{Command, Header, flags};
 use wire::smb::lease::{Lease, LeaseKey, LeaseV2, level};
 use wire::smb::lock::{Element, Request as Lock, lock_flags};
 use wire::smb::negotiate::capabilities;
+use wire::smb::session::Empty;
 use wire::smb::status::NtStatus;
 use wire::smb::utf16;
 
+use crate::leases::{self, Caching, KEYS, R, RH};
 use crate::running::Running;
 
 pub const RWH: u32 = 7;
@@ -73,6 +76,12 @@ impl<'a> Create<'a> {
     }
 
     pub fn send(&self, smb: &mut Smb) -> Answer {
+        let request = self.request(smb);
+        smb.send(&[request]).expect("sent");
+        smb.answer().expect("an answer")
+    }
+
+    fn request(&self, smb: &mut Smb) -> Vec<u8> {
         let (name, mut list) = (utf16::encode(self.name), Vec::new());
         let all: Vec<_> = self.contexts.iter().map(|(name, data)| Context { name, data }).collect();
         contexts::put(&all, &mut list);
@@ -91,12 +100,7 @@ impl<'a> Create<'a> {
         let mut header = Header::decode(&request).expect("a header");
         header.flags |= self.flags;
         request[..64].copy_from_slice(&header.encode());
-        smb.send(&[request]).expect("sent");
-        let answer = smb.receive().expect("an answer").remove(0);
-        match answer.status() {
-            NtStatus::PENDING => smb.receive().expect("an answer").remove(0),
-            _ => answer,
-        }
+        request
     }
 }
 
@@ -395,6 +399,56 @@ fn a_lock_that_waits_ends_with_its_connection() {
     assert_eq!(lock(&mut smb, files[1], (0, 0), at_once), NtStatus::SUCCESS, "it is free");
     assert_eq!(lock(&mut smb, files[1], (0, 0), lock_flags::UNLOCK), NtStatus::SUCCESS);
     assert_eq!(lock(&mut smb, files[0], (0, 0), at_once), NtStatus::SUCCESS, "it was locked once");
+}
+
+#[test]
+fn a_reconnection_that_fails_can_be_repeated_and_breaks_come_to_it() {
+    let running = Running::new();
+    let mut first = client(&running, "alice", [1; 16]);
+    let asked = Create { share: SHARED, ..Create::of("f").leased(KEY, RWH).durable(0, GUID) };
+    let (file, _) = opened(&asked.send(&mut first));
+    drop(first);
+    parked(&running, 1);
+    let mut same = client(&running, "alice", [1; 16]);
+    let again = Create::of("f").leased(KEY, RWH).again(file, GUID);
+    running.fs.plant("getattr");
+    assert_eq!(again.send(&mut same).status(), NtStatus::INTERNAL_ERROR);
+    assert!(!running.fs.is_planted());
+    opened(&again.send(&mut same));
+    let mut other = client(&running, "alice", [2; 16]);
+    leases::send_to(&mut other, "f", Caching::Lease(KEYS[1], R));
+    assert_eq!(leases::next(&mut other).status(), NtStatus::PENDING);
+    leases::broken(&leases::next(&mut same));
+    let kept = leases::acknowledge(&mut same, leases::keep(KEY, RH));
+    assert_eq!(kept, NtStatus::SUCCESS);
+    leases::opened(&leases::next(&mut other));
+}
+
+#[test]
+fn a_reconnection_that_waits_opens_nothing_once_its_tree_is_disconnected() {
+    let running = Running::new();
+    let mut first = client(&running, "alice", [1; 16]);
+    let asked = Create::of("f").leased(KEY, RWH).durable(0, GUID);
+    let (file, _) = opened(&asked.send(&mut first));
+    drop(first);
+    parked(&running, 1);
+    let mut same = client(&running, "alice", [1; 16]);
+    let again = Create::of("f").leased(KEY, RWH).again(file, GUID);
+    running.fs.blocks.store(true, SeqCst);
+    let held = running.fs.hold("getattr");
+    let request = again.request(&mut same);
+    same.send(&[request]).expect("sent");
+    held.wait();
+    let left = same.request(Command::TREE_DISCONNECT, 0, &|out| {
+        Empty { reserved: 0 }.put_body(out);
+    });
+    same.send(&[left]).expect("sent");
+    let left = same.answer().expect("an answer");
+    assert_eq!(left.header.command, Command::TREE_DISCONNECT);
+    drop(held);
+    assert_eq!(same.answer().expect("an answer").status(), NtStatus::NETWORK_NAME_DELETED);
+    assert!(same.connect_tree("share").expect("an answer").is_ok());
+    opened(&again.send(&mut same));
 }
 
 #[test]

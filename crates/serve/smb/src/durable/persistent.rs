@@ -18,6 +18,7 @@ use wire::smb::durable::CreateGuid;
 use wire::smb::lease::Lease;
 use wire::smb::status::NtStatus;
 
+use super::Claimed;
 use crate::dispatch::Request;
 use crate::handles::record::Record;
 use crate::server::Server;
@@ -214,7 +215,8 @@ async fn place(request: &Request, path: &VPath, file: FileKey) -> Option<Locatio
     Some(at)
 }
 
-/// The open of a handle of before the start; nothing if there is none of this number.
+/// The open of a handle of before the start, and what its file is like; nothing if there is none of
+/// this number.
 ///
 /// # Errors
 /// STATUS_OBJECT_NAME_NOT_FOUND if it is another client's, or its file is gone.
@@ -222,13 +224,15 @@ pub(super) async fn claim(
     request: &Request,
     reached: &Reached,
     named: &Named,
-) -> Result<Option<ParkedOpen>, NtStatus> {
+) -> Result<Option<Claimed>, NtStatus> {
     let (restored, number) = (&request.conn.server.restored, named.number);
     let look = |one: &Restored| {
         one.record.check(request, reached, named).map(|()| Arc::clone(&one.record))
     };
     let Some(record) = restored.get(number, look).transpose()? else { return Ok(None) };
     let found = ReopenedFile::of(request, reached, &record).await?;
+    let looked = facts::look(&request.conn, &request.session.who, &found.node).await?;
+    request.session.tree(request.header.tree_id())?;
     let seat = request.reserve_open(names::held(&found.path))?;
     // From here on nothing waits: a request that is dropped with its connection would end it.
     let one = restored.take_any(number).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
@@ -269,7 +273,7 @@ pub(super) async fn claim(
     };
     let who = Arc::new(request.session.who.clone());
     let (session, access, file) = (request.session.id, record.access, Box::new(file));
-    Ok(Some(ParkedOpen { who, session, access, file, seat, durable }))
+    Ok(Some((ParkedOpen { who, session, access, file, seat, durable }, looked)))
 }
 
 /// Notes by which name the file is open, and whether that is to be removed.
