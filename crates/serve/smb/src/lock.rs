@@ -50,9 +50,12 @@ pub(super) async fn run(request: Rc<Request>) -> Handled {
 
 /// Unlocks what was locked and cannot be recorded.
 fn take_back(file: &OpenFile, asked: &Asks, sequence: Option<(u32, u8)>) {
-    let locked = asked.locks.iter().filter(|one| one.flags != lock_flags::UNLOCK);
-    let ends: Vec<_> = locked.map(|one| Element { flags: lock_flags::UNLOCK, ..*one }).collect();
-    let _ = unlock(file, &ends);
+    for one in &asked.locks {
+        // What has unlocked is of no kind.
+        if let Ok(kind) = kind_of(one) {
+            undo(file, (one, kind));
+        }
+    }
     if let Some(sequence) = sequence {
         file.lock_sequences.forget(sequence);
     }
@@ -97,11 +100,7 @@ type LockRequest = (Element, Kind, bool);
 
 fn kinds(elements: &[Element]) -> Result<Vec<LockRequest>, NtStatus> {
     let kind = |one: &Element| {
-        let kind = match one.flags & !lock_flags::FAIL_IMMEDIATELY {
-            lock_flags::SHARED => Kind::Read,
-            lock_flags::EXCLUSIVE => Kind::Write,
-            _ => return Err(NtStatus::INVALID_PARAMETER),
-        };
+        let kind = kind_of(one)?;
         // A request that waited for one of several would block the others meanwhile.
         let waits = one.flags & lock_flags::FAIL_IMMEDIATELY == 0;
         if waits && elements.len() > 1 {
@@ -111,6 +110,14 @@ fn kinds(elements: &[Element]) -> Result<Vec<LockRequest>, NtStatus> {
         Ok((*one, kind, waits))
     };
     elements.iter().map(kind).collect()
+}
+
+fn kind_of(one: &Element) -> Result<Kind, NtStatus> {
+    match one.flags & !lock_flags::FAIL_IMMEDIATELY {
+        lock_flags::SHARED => Ok(Kind::Read),
+        lock_flags::EXCLUSIVE => Ok(Kind::Write),
+        _ => Err(NtStatus::INVALID_PARAMETER),
+    }
 }
 
 /// The bytes of an element; `None` for an empty range at 0, with which nothing conflicts.
@@ -155,20 +162,49 @@ async fn lock(
         Limit::SmbRanges.count();
         return Err(NtStatus::INSUFFICIENT_RESOURCES);
     }
-    let mut done = Vec::new();
+    let mut taken = NewLocks { file, locks: Vec::new() };
     for one in wanted {
-        match lock_one(request, open, file, one).await {
-            Ok(()) => {
-                file.ranges.set(file.ranges.get().saturating_add(1));
-                done.push(Element { flags: lock_flags::UNLOCK, ..one.0 });
-            }
-            Err(status) => {
-                let _ = unlock(file, &done);
-                return Err(status);
-            }
-        }
+        lock_one(request, open, file, one).await?;
+        file.ranges.set(file.ranges.get().saturating_add(1));
+        taken.locks.push((one.0, one.1));
     }
+    // They stay.
+    taken.locks.clear();
     Ok(())
+}
+
+/// What a request has locked, until it has locked all that it wants. Dropped before, it unlocks
+/// that: a range fails, or its connection is lost while a lease is waited for.
+struct NewLocks<'a> {
+    file: &'a OpenFile,
+    locks: Vec<(Element, Kind)>,
+}
+
+impl Drop for NewLocks<'_> {
+    fn drop(&mut self) {
+        self.locks.iter().for_each(|(one, kind)| undo(self.file, (one, *kind)));
+    }
+}
+
+/// Unlocks what a request has locked that fails: not a lock of another kind that the open has had
+/// of the same bytes before.
+fn undo(file: &OpenFile, (one, kind): (&Element, Kind)) {
+    let entry = &file.entry;
+    let was_held = match range(one) {
+        Ok(Some(range)) => entry.locks.unlock_exact_kind(entry.key, &entry.owner, range, kind),
+        Ok(None) => unlock_nothing(file),
+        Err(_) => false,
+    };
+    if was_held {
+        file.ranges.set(file.ranges.get().saturating_sub(1));
+    }
+}
+
+/// Unlocks no bytes; false if none are locked.
+fn unlock_nothing(file: &OpenFile) -> bool {
+    let held = file.locks_of_nothing.get();
+    file.locks_of_nothing.set(held.saturating_sub(1));
+    held > 0
 }
 
 /// Locks a range; a lease that is in the way is recalled before, also if the request does not wait
@@ -298,11 +334,7 @@ fn unlock(file: &OpenFile, elements: &[Element]) -> Result<(), NtStatus> {
         let entry = &file.entry;
         let was_held = match range(one)? {
             Some(range) => entry.locks.unlock_exact(entry.key, &entry.owner, range),
-            None => {
-                let held = file.locks_of_nothing.get();
-                file.locks_of_nothing.set(held.saturating_sub(1));
-                held > 0
-            }
+            None => unlock_nothing(file),
         };
         if !was_held {
             return Err(NtStatus::RANGE_NOT_LOCKED);

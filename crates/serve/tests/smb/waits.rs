@@ -43,6 +43,35 @@ fn send_lock(smb: &mut Smb, file: FileId) -> u64 {
     id
 }
 
+/// LOCK of several ranges, each of ten bytes, which does not wait.
+fn lock_all(smb: &mut Smb, file: FileId, ranges: &[(u64, u32)]) -> NtStatus {
+    let at_once = lock_flags::FAIL_IMMEDIATELY;
+    let element = |(offset, flags): &(u64, u32)| {
+        let flags = flags | if *flags == lock_flags::UNLOCK { 0 } else { at_once };
+        Element { offset: *offset, length: 10, flags, reserved: 0 }
+    };
+    let lock = Request { lock_sequence: 0, file, locks: ranges.iter().map(element).collect() };
+    smb.call(Command::LOCK, 0, &|out| lock.put(out)).expect("an answer").status()
+}
+
+#[test]
+fn a_lock_that_fails_unlocks_only_what_it_has_locked() {
+    const SHARED: u32 = lock_flags::SHARED;
+    const EXCLUSIVE: u32 = lock_flags::EXCLUSIVE;
+    let (done, refused) = (NtStatus::SUCCESS, NtStatus::LOCK_NOT_GRANTED);
+    let mut running = Running::new();
+    let mut other = running.again();
+    let (file, theirs) = (open(&mut running.alice), open(&mut other));
+    let alice = &mut running.alice;
+    assert_eq!(lock_all(alice, file, &[(0, EXCLUSIVE)]), done);
+    assert_eq!(lock_all(&mut other, theirs, &[(100, EXCLUSIVE)]), done);
+    assert_eq!(lock_all(alice, file, &[(0, SHARED), (100, EXCLUSIVE)]), refused);
+    assert_eq!(lock_all(&mut other, theirs, &[(0, SHARED)]), refused, "the exclusive one is held");
+    assert_eq!(lock_all(alice, file, &[(0, lock_flags::UNLOCK)]), done);
+    assert_eq!(lock_all(alice, file, &[(0, lock_flags::UNLOCK)]), NtStatus::RANGE_NOT_LOCKED);
+    assert_eq!(lock_all(&mut other, theirs, &[(0, EXCLUSIVE)]), done, "nothing is left");
+}
+
 #[test]
 fn requests_that_wait_do_not_hold_up_others() {
     let mut running = Running::new();
