@@ -12,8 +12,9 @@
 //! - [`path`]: paths from the list of shares on. `walk`: their resolution to a file.
 //! - [`node`]: a file that was found, or a place for one; [`list`]: what is in a directory;
 //!   [`held`]: what clients hold between requests, each its part.
-//! - [`reader`] and [`upload`]: the data of files, [`copy`]: from one into another; [`change`]:
-//!   everything else about them.
+//! - [`reader`] and [`upload`]: the data of files, [`append`]: at their end, [`copy`]: from one
+//!   into another; [`change`]: everything else about them; [`serial`]: steps that exclude each
+//!   other.
 //! - [`set_aside`]: temporary names of files that are replaced.
 //! - [`settings`]: the common settings.
 //! - [`opened`]: the entry of a transfer in the one table of opens and locks; [`grace`]: waiting
@@ -25,6 +26,7 @@
 // each failed operation.
 #![allow(clippy::result_large_err)]
 
+pub mod append;
 pub mod caller;
 pub mod change;
 pub mod copy;
@@ -38,6 +40,7 @@ pub mod opened;
 pub mod path;
 pub mod reader;
 pub mod recall;
+pub mod serial;
 pub mod set_aside;
 pub mod settings;
 pub mod sign_in;

@@ -644,6 +644,14 @@ impl Upload {
         &self.node.reached
     }
 
+    pub(super) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    pub(super) fn caller(&self) -> &Caller {
+        &self.who
+    }
+
     /// Whether nothing is at the final name yet, or what was before.
     pub fn is_aside(&self) -> bool {
         self.removal.aside.is_some()

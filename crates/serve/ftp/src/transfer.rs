@@ -27,6 +27,7 @@ use engine::transport::buffers::ReplyBuf;
 use engine::transport::link::Link;
 use engine::transport::pace::SlowPeerBudget;
 use engine::transport::send::SendError;
+use files::append::WriteOffset;
 use files::reader::Reader;
 use files::transfer::Direction;
 use files::upload::{Finished, How, Upload};
@@ -54,8 +55,8 @@ pub(super) struct Job {
 pub(super) struct Incoming {
     spot: Spot,
     set: SetAttr,
-    /// Where it begins in a file that is written in place.
-    place: Option<(Upload, u64)>,
+    /// Where its data goes in a file that is written in place.
+    place: Option<(Upload, WriteOffset)>,
 }
 
 fn opening(s: &Session, what: &[u8], size: Option<u64>) -> Answer {
@@ -107,10 +108,10 @@ pub(super) async fn stor(s: &mut Session, path: &[u8]) -> Result<Job, Answer> {
     let opening = opening(s, path, None);
     let incoming = match (from, s.settings.uploads) {
         (0, Uploads::Atomic) => atomic(s, spot).await?,
-        (0, Uploads::InPlace) => in_place(s, spot, 0, Some(0)).await?,
+        (0, Uploads::InPlace) => in_place(s, spot, WriteOffset::At(0), Some(0)).await?,
         (from, _) => {
             beyond(from, spot.node()?.attr.size)?;
-            in_place(s, spot, from, None).await?
+            in_place(s, spot, WriteOffset::At(from), None).await?
         }
     };
     s.span.range(from, 0, true);
@@ -126,7 +127,7 @@ pub(super) async fn appe(s: &mut Session, path: &[u8]) -> Result<Job, Answer> {
     let from = spot.entry.map_or(0, |entry| entry.attr.size);
     s.asks_for(Direction::Upload, (path, from))?;
     s.span.range(from, 0, true);
-    let work = Work::Receive(Box::new(in_place(s, spot, from, None).await?));
+    let work = Work::Receive(Box::new(in_place(s, spot, WriteOffset::End, None).await?));
     Ok(Job { opening: opening(s, path, None), work, ascii: is_ascii(s) })
 }
 
@@ -157,12 +158,12 @@ async fn atomic(s: &Session, spot: Spot) -> Result<Incoming, Answer> {
 async fn in_place(
     s: &Session,
     spot: Spot,
-    from: u64,
+    place: WriteOffset,
     size: Option<u64>,
 ) -> Result<Incoming, Answer> {
     let set = SetAttr { size, ..s.fresh(0o666) };
     let upload = s.core.upload(s.caller()?, &spot, How::InPlace(set)).await?;
-    Ok(Incoming { spot, set, place: Some((upload, from)) })
+    Ok(Incoming { spot, set, place: Some((upload, place)) })
 }
 
 /// A failure after the transfer has begun: the file itself was right (RFC 959 §4.2.2, 451).
@@ -366,7 +367,7 @@ impl Incoming {
         let mut filled = piece.fill(core, link, &mut pace).await;
         let mut ends = ascii.then(Ends::default);
         let Self { spot, set, place } = self;
-        let (mut upload, mut offset) = match place {
+        let (mut upload, mut place) = match place {
             Some(place) => place,
             None if filled.as_ref().is_ok_and(|ended| *ended) => {
                 // A small file is made, written and named with fewer steps.
@@ -380,7 +381,10 @@ impl Incoming {
                 return named(put, flow).await;
             }
             None if filled.is_err() => return filled.map(|_| DONE),
-            None => (core.upload(who, &spot, How::Atomic(set)).await.map_err(midway)?, 0),
+            None => {
+                let upload = core.upload(who, &spot, How::Atomic(set)).await;
+                (upload.map_err(midway)?, WriteOffset::At(0))
+            }
         };
         let mut spare = None;
         while let Ok(false) = filled {
@@ -392,10 +396,11 @@ impl Incoming {
                 Some(bytes) => Piece::again(bytes, size),
                 None => Piece::of(core, size),
             };
-            let both = tokio::join!(upload.write(offset, data), next.fill(core, link, &mut pace));
-            spare = Some(both.0.map_err(midway)?);
+            let both = tokio::join!(upload.write_to(place, data), next.fill(core, link, &mut pace));
+            let (written, offset) = both.0.map_err(midway)?;
+            spare = Some(written);
             flow.moved((offset, count), true, since_ns);
-            offset = offset.saturating_add(count as u64);
+            place = place.behind(count as u64);
             (piece, filled) = (next, both.1);
         }
         core.engine.large.give(spare.unwrap_or_default());
@@ -404,7 +409,8 @@ impl Incoming {
         let since_ns = stamp();
         let data = convert(&mut ends, piece.into_data(), filled.is_ok());
         let count = data.len();
-        core.engine.large.give(upload.write(offset, data).await.map_err(midway)?);
+        let (written, offset) = upload.write_to(place, data).await.map_err(midway)?;
+        core.engine.large.give(written);
         flow.moved((offset, count), true, since_ns);
         filled?;
         flow.has_client().await?;

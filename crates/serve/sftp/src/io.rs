@@ -12,6 +12,7 @@ use super::attr;
 use super::state::{OpenFile, Session};
 use super::status::{Refusal, Result};
 use engine::transport::buffers::ReplyBuf;
+use files::append::WriteOffset;
 
 /// READ: the whole answer, its data read to where it is sent from.
 pub(super) async fn read(
@@ -54,11 +55,9 @@ pub(super) async fn write(s: &Session, file: &OpenFile, offset: u64, data: Vec<u
     if !file.writes {
         return Err(Status::Access.into());
     }
-    let at = match file.append {
-        true => file.changed(s.core.attr(&s.who, &file.node).await)?.size,
-        false => offset,
-    };
-    let spare = file.changed(s.core.write_at(&s.who, &file.node, at, data).await)?;
+    let place = if file.append { WriteOffset::End } else { WriteOffset::At(offset) };
+    let written = s.core.write_to(&s.who, &file.node, place, data).await;
+    let (spare, at) = file.changed(written)?;
     s.core.engine.large.give(spare);
     Ok(at)
 }
@@ -78,8 +77,8 @@ pub(super) async fn fsync(s: &Session, file: &OpenFile) -> Result<()> {
     attr::publish_file(file).await
 }
 
-/// copy-data: `len` 0 is to the end of the source. A handle that appends takes it at the end of its
-/// file, as it does what is written.
+/// copy-data: `len` 0 is to the end of the source. A handle that appends takes each piece at the
+/// end of its file, as it does what is written.
 pub(super) async fn copy(
     s: &Session,
     (from, from_offset): (&OpenFile, u64),
@@ -112,15 +111,17 @@ pub(super) async fn copy(
         if left == 0 {
             return Ok(());
         }
-        let (at, to_at) = (from_offset.saturating_add(done), to_offset.saturating_add(done));
+        let at = from_offset.saturating_add(done);
+        let place =
+            if to.append { WriteOffset::End } else { WriteOffset::At(to_offset).behind(done) };
         s.core.files.still_reach(&s.who, &from.node.reached, false)?;
         let copied = match from.node.reached.share.id == to.node.reached.share.id {
-            true => copy_inside(s, (from, at), (to, to_at), left).await,
+            true => copy_inside(s, (from, at), (to, place), left).await,
             false => Err(Status::NotSupported),
         };
         let copied = to.changed(match copied {
             Err(Status::NotSupported | Status::CrossDevice | Status::Invalid) => {
-                copy_through(s, (from, at), (to, to_at), left).await
+                copy_through(s, (from, at), (to, place), left).await
             }
             copied => copied,
         })?;
@@ -135,15 +136,16 @@ pub(super) async fn copy(
 async fn copy_inside(
     s: &Session,
     (from, from_at): (&OpenFile, u64),
-    (to, to_at): (&OpenFile, u64),
+    (to, place): (&OpenFile, WriteOffset),
     left: u64,
 ) -> vfs::fs::Result<u64> {
     if s.core.attr(&s.who, &from.node).await?.size <= from_at {
         return Ok(0);
     }
     let len = if left == u64::MAX { 0 } else { left };
-    let (source, target) = (from.node.handle, to.node.handle);
+    let (source, target, key) = (from.node.handle, to.node.handle, to.node.key());
     let copy = move |fs: &dyn FileSystem, cx: Context<'_>| {
+        let (to_at, _step) = place.settle((fs, cx), (key, &target))?;
         fs.copy_range(cx, (&source, from_at), (&target, to_at), len)
     };
     s.core.alter(&s.who, &to.node.reached, copy).await
@@ -153,7 +155,7 @@ async fn copy_inside(
 async fn copy_through(
     s: &Session,
     (from, from_at): (&OpenFile, u64),
-    (to, to_at): (&OpenFile, u64),
+    (to, place): (&OpenFile, WriteOffset),
     left: u64,
 ) -> vfs::fs::Result<u64> {
     let mut data = s.core.engine.large.take(COPY_BUFFER);
@@ -169,7 +171,7 @@ async fn copy_through(
     let data = s.core.pooled_look(&s.who, &from.node.reached.cred, read).await??;
     let count = data.len() as u64;
     if count > 0 {
-        let spare = s.core.write_at(&s.who, &to.node, to_at, data).await?;
+        let (spare, _) = s.core.write_to(&s.who, &to.node, place, data).await?;
         s.core.engine.large.give(spare);
     }
     Ok(count)

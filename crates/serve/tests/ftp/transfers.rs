@@ -73,6 +73,24 @@ fn transfers_are_resumed() {
 }
 
 #[test]
+fn what_is_appended_goes_to_the_end_as_it_is_when_it_comes() {
+    let running = Running::with(Settings::default());
+    let (mut c, mut other) = (running.signed_in(), running.signed_in());
+    let appe = Request::Text(Verb::Appe, b"file");
+    // In one piece, and in several.
+    for size in [4, 1 << 20] {
+        let data = bytes(size);
+        c.put("file", b"before");
+        let mut first = c.begin(&appe);
+        assert_eq!(other.store(&appe, b"between"), 226);
+        first.write_all(&data).expect("taken");
+        first.finish();
+        assert_eq!(c.reply().code, 226);
+        assert!(c.get("file") == [b"beforebetween", data.as_slice()].concat(), "{size}");
+    }
+}
+
+#[test]
 fn an_upload_that_breaks_off_leaves_nothing_and_what_was_there_before() {
     let running = Running::with(Settings::default());
     let (mut c, mut other) = (running.signed_in(), running.signed_in());

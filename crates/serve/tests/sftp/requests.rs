@@ -18,6 +18,7 @@ use wire::sftp::{
 use wire::xdr::{Decode, Reader};
 
 use crate::client::*;
+use crate::planted::Planted;
 use crate::scene::{Scene, Scratch};
 use crate::scripted::Scripted;
 
@@ -134,6 +135,36 @@ fn flags_of_open() {
         assert_eq!(c.call(open(b"/other/f", r)).await, NONE);
         let nothing = c.call(open(b"/share/f", OpenFlags(0))).await;
         assert_eq!(nothing, Got::Status(StatusCode::BAD_MESSAGE));
+    });
+}
+
+#[test]
+fn what_two_clients_append_is_all_there() {
+    let fs = Planted::over(vfs::mem::MemFs::new(vfs::share::tag("share"), 1 << 20));
+    let scene = Scene::over(Service::Sftp, &[("share", fs.clone())]);
+    with_client(&scene, move |core, mut c, who| async move {
+        let mut other = Client::hello(&core, who, atomic_settings()).await;
+        c.put_file(b"/share/f", b"before").await;
+        let append = OpenFlags::WRITE.with(OpenFlags::APPEND);
+        let first = c.call(open(b"/share/f", append)).await.handle();
+        let second = other.call(open(b"/share/f", append)).await.handle();
+        // On the pool, where two writes may be in progress at once.
+        fs.blocks.store(true, Relaxed);
+        let held = fs.hold("write");
+        let one = c.put(&write(&first, 0, b"AA"));
+        c.flush(usize::MAX);
+        let held = tokio::task::spawn_blocking(move || {
+            held.wait();
+            held
+        });
+        let held = held.await.expect("a write that stands still");
+        let two = other.put(&write(&second, 0, b"BB"));
+        assert_eq!(other.call(stat(b"/share/none")).await, NONE, "the write before it has begun");
+        drop(held);
+        assert_eq!((c.answer(one).await, other.answer(two).await), (OK, OK));
+        c.done(close(&first)).await;
+        other.done(close(&second)).await;
+        assert_eq!(c.get_file(b"/share/f").await, b"beforeAABB");
     });
 }
 
