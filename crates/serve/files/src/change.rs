@@ -10,6 +10,7 @@ use vfs::status::Status;
 use super::caller::{Caller, Reached};
 use super::core::Core;
 use super::node::{Node, Spot};
+use super::serial::{Condition, always, rename_if};
 
 /// The outcome of a change without its value.
 pub(super) fn plain<T>(change: Change<T>) -> Change<()> {
@@ -75,13 +76,27 @@ impl Core {
     /// # Errors
     /// As of RENAME; [`Status::CrossDevice`] between shares.
     pub async fn rename(&self, who: &Caller, from: &Spot, to: &Spot) -> Result<()> {
+        self.rename_if(who, (from, to), &always()).await.map(|_| ())
+    }
+
+    /// As [`Core::rename`], if a condition holds right before; whether it did.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn rename_if(
+        &self,
+        who: &Caller,
+        (from, to): (&Spot, &Spot),
+        condition: &Condition,
+    ) -> Result<bool> {
         if from.reached.share.id != to.reached.share.id {
             return Err(Status::CrossDevice);
         }
         let (from_dir, from_name) = (from.dir, from.name.clone());
         let (to_dir, to_name) = (to.dir, to.name.clone());
+        let holds = Arc::clone(condition);
         let op = move |fs: &dyn FileSystem, cx: Context<'_>| {
-            plain(fs.rename(cx, (&from_dir, &from_name), (&to_dir, &to_name)))
+            rename_if(fs, cx, (&from_dir, &from_name), (&to_dir, &to_name), &*holds)
         };
         self.alter(who, &from.reached, op).await
     }

@@ -31,6 +31,7 @@ use super::caller::{Caller, Reached};
 use super::core::Core;
 use super::node::{Node, Spot};
 use super::opened::Opened;
+use super::serial::{Condition, always, rename_if};
 
 /// Begins the names of files that are being uploaded.
 const PREFIX: &[u8] = b".plimsoll-upload-";
@@ -143,15 +144,6 @@ pub enum How {
     InPlace(SetAttr),
     /// Into a new file with these attributes: [`Status::Exists`] if there is one.
     New(SetAttr),
-}
-
-/// Asked on a thread of the pool right before an upload takes its final name; if it is false, the
-/// upload does not take it.
-pub type Condition = Arc<dyn Fn() -> bool + Send + Sync>;
-
-/// The condition of uploads that are complete when all their data has come.
-fn always() -> Condition {
-    Arc::new(|| true)
 }
 
 /// The result of an upload that is on disk.
@@ -296,10 +288,15 @@ fn given(fs: &dyn FileSystem, cx: Context<'_>, old: &Entry, new: &Handle) -> Cha
     Changed { value: (), wcc: Wcc::default(), flush: inherit(fs, cx, old, new) }
 }
 
-/// Gives a file that was written under `name` its final one. With nothing to flush before, that is
-/// a part of the same trip to the pool.
-fn take_final(fs: &dyn FileSystem, cx: Context<'_>, spot: &Spot, name: &[u8]) -> Change<()> {
-    super::change::plain(fs.rename(cx, (&spot.dir, name), (&spot.dir, &spot.name)))
+/// Gives a file that was written under `name` its final one if the condition holds; whether it did.
+/// With nothing to flush before, that is a part of the same trip to the pool.
+fn take_final(
+    fs: &dyn FileSystem,
+    cx: Context<'_>,
+    (spot, name): (&Spot, &[u8]),
+    condition: &Condition,
+) -> Change<bool> {
+    rename_if(fs, cx, (&spot.dir, name), (&spot.dir, &spot.name), &**condition)
 }
 
 /// Attributes for a file that is truncated and rewritten in place.
@@ -564,11 +561,12 @@ fn put_aside(
         .and_then(|written| {
             flush.targets.extend(written.flush.targets);
             // What has to be on disk before gets its name in a second step.
-            let whole = flush.is_empty() && condition();
-            if whole {
-                flush = take_final(fs, cx, spot, name)?.flush;
+            if !flush.is_empty() {
+                return Ok(false);
             }
-            Ok(whole)
+            let named = take_final(fs, cx, (spot, name), condition)?;
+            flush = named.flush;
+            Ok(named.value)
         })
         .inspect_err(|_| drop(fs.remove(cx, &spot.dir, name)))?;
     Ok(Changed { value: (made.value, named), wcc: made.wcc, flush })
@@ -695,11 +693,7 @@ impl Upload {
         let Some(Making { spot, name, .. }) = self.removal.making() else { return Ok(()) };
         let holds = Arc::clone(condition);
         let rename =
-            move |fs: &dyn FileSystem, cx: Context<'_>| match holds() {
-                true => take_final(fs, cx, &spot, &name)
-                    .map(|Changed { wcc, flush, .. }| Changed { value: true, wcc, flush }),
-                false => Ok(Changed { value: false, wcc: Wcc::default(), flush: Flush::NONE }),
-            };
+            move |fs: &dyn FileSystem, cx: Context<'_>| take_final(fs, cx, (&spot, &name), &holds);
         if self.core.alter(&self.who, &self.node.reached, rename).await? {
             self.removal.aside = None;
         }
@@ -738,9 +732,10 @@ impl Upload {
             let committed = fs.commit(cx, &file)?;
             flush.targets.extend(committed.flush.targets);
             let named = match &aside {
-                Some(Making { spot, name, .. }) if flush.is_empty() && holds() => {
-                    flush = take_final(fs, cx, spot, name)?.flush;
-                    true
+                Some(Making { spot, name, .. }) if flush.is_empty() => {
+                    let named = take_final(fs, cx, (spot, name), &holds)?;
+                    flush = named.flush;
+                    named.value
                 }
                 _ => false,
             };

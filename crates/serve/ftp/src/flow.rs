@@ -11,8 +11,8 @@ use base::limits::FTP_END_LOOKS_MAX;
 use super::answer::Answer;
 use super::conn::data::Sent;
 use engine::transport::link::{DisconnectWatch, Link};
+use files::serial::Condition;
 use files::transfer::Outcome;
-use files::upload::Condition;
 use files::{Core, Span, Transfer};
 
 /// What flows in a transfer is counted while it does.

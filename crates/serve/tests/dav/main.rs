@@ -8,6 +8,8 @@ mod aliases;
 mod clients;
 mod collections;
 mod locks;
+#[path = "../files/planted.rs"]
+mod planted;
 mod properties;
 mod replacements;
 #[path = "../files/scene.rs"]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serve::files::{Caller, Links, VPath};
 use vfs::attr::{FileType, SetAttr};
-use vfs::fs::{Context, Special};
+use vfs::fs::{Context, CreateHow, FileSystem, Special, Stable};
 
+use crate::planted::Planted;
 use crate::scene::Scratch;
 use crate::site::{Site, over, with_site};
 use crate::trees::{overlapping, symlink};
@@ -113,6 +114,45 @@ fn one_file_of_two_names_is_not_moved_onto_itself() {
         }
         assert_eq!(site.data(&alice, "/share/a").await, "one");
         assert_eq!(site.data(&alice, "/share/b").await, "one");
+    });
+}
+
+/// Another client makes a file in a directory of this file system.
+fn make(fs: &dyn FileSystem, dir: &[&[u8]], name: &[u8]) {
+    let cred = vfs::cred::Cred::root();
+    let cx = Context { cred: &cred, may_block: true };
+    let step = |at, name: &&[u8]| fs.lookup(cx, &at, name).expect("there").0.handle;
+    let dir = dir.iter().fold(fs.root(), step);
+    let set = SetAttr { mode: Some(0o644), ..SetAttr::default() };
+    let file = fs.create(cx, &dir, name, CreateHow::Guarded(set)).expect("made").value.handle;
+    fs.write(cx, &file, 0, b"theirs", Stable::FileSync).expect("written");
+}
+
+#[test]
+fn what_is_made_meanwhile_is_not_replaced_without_overwrite() {
+    let inner = vfs::mem::MemFs::new(vfs::share::tag("share"), 1 << 20);
+    let fs = Planted::over(inner.clone());
+    over(&[("share", fs.clone())], move |site, alice, _| async move {
+        site.put(&alice, "/share/a", &[], "ours").await;
+        site.status(&alice, "MKCOL /share/d", &[], "").await;
+        site.put(&alice, "/share/d/f", &[], "ours").await;
+        let other = inner.clone();
+        fs.before("commit", move || make(&*other, &[], b"b"));
+        let keep = ["destination: /share/b", "overwrite: F"];
+        assert_eq!(site.status(&alice, "COPY /share/a", &keep, "").await, 412);
+        assert_eq!(site.data(&alice, "/share/b").await, "theirs");
+        // A member of a tree.
+        fs.before("commit", move || make(&*inner, &[b"e"], b"f"));
+        let keep = ["destination: /share/e", "overwrite: F"];
+        let answer = site.ask(&alice, "COPY /share/d", &keep, "").await;
+        assert_eq!((answer.status, answer.hrefs()), (207, vec!["/share/e/f".to_owned()]));
+        assert_eq!(site.data(&alice, "/share/e/f").await, "theirs");
+        let keep = ["destination: /share/c", "overwrite: F"];
+        assert_eq!(site.status(&alice, "COPY /share/a", &keep, "").await, 201);
+        assert_eq!(site.status(&alice, "MOVE /share/d", &keep, "").await, 412);
+        let keep = ["destination: /share/g", "overwrite: F"];
+        assert_eq!(site.status(&alice, "MOVE /share/d", &keep, "").await, 201);
+        assert_eq!(names(&site, &alice, "/share/g").await, ["/share/g/f"]);
     });
 }
 

@@ -107,6 +107,44 @@ fn conditions_hold() {
     assert_eq!(client.put("/share/new", &["If-None-Match: *"], b"x").status, 201);
 }
 
+/// Sends the head of a PUT; the server waits for its body when this returns.
+fn begin_put(stand: &Stand, target: &str, field: &str, length: usize) -> Client {
+    let mut client = stand.client();
+    client.raw(format!(
+        "PUT {target} HTTP/1.1\r\nHost: {}\r\n{field}\r\nExpect: 100-continue\r\n\
+         Content-Length: {length}\r\n\r\n",
+        client.host
+    ));
+    assert_eq!(client.reply(false).status, 100);
+    client
+}
+
+#[test]
+fn conditions_hold_when_the_file_takes_its_name() {
+    let stand = Stand::new(open());
+    // In one operation with its name, and in pieces.
+    for size in [5, 700_000] {
+        let body = pattern(size);
+        let (mut other, etag) = stored(&stand, &format!("/share/f{size}"), b"before");
+        let of = format!("If-Match: {etag}");
+        for (name, field) in [("f", of.as_str()), ("new", "If-None-Match: *")] {
+            let target = format!("/share/{name}{size}");
+            let mut client = begin_put(&stand, &target, field, size);
+            assert!(matches!(other.put(&target, &[], b"between").status, 201 | 204));
+            client.raw(&body);
+            assert_eq!(client.reply(false).status, 412, "{target}");
+            assert_eq!(other.get(&target, &[]).body, b"between", "{target}");
+        }
+        let target = format!("/share/none{size}");
+        let mut client = begin_put(&stand, &target, "If-None-Match: *", size);
+        client.raw(&body);
+        assert_eq!(client.reply(false).status, 201);
+        assert!(client.get(&target, &[]).body == body);
+    }
+    let list = stand.client().get("/share/", &["Accept: application/json"]);
+    assert_eq!(list.text().matches("\"name\"").count(), 6, "{}", list.text());
+}
+
 #[test]
 fn a_put_that_breaks_off_leaves_nothing() {
     let stand = Stand::new(open());

@@ -12,7 +12,7 @@ use vfs::share::{Service, tag};
 use wire::dav::header::lock_token;
 
 use crate::scene::{NoLookup, Scene};
-use crate::stand::{Stand, closed, open};
+use crate::stand::{Client, Stand, closed, open};
 
 const ALICE: &str = "Authorization: Basic YWxpY2U6c2VjcmV0";
 const BOB: &str = "Authorization: Basic Ym9iOnNlY3JldA==";
@@ -91,6 +91,73 @@ fn an_upload_is_its_users_own_and_can_be_abandoned() {
     let there =
         client.ask("POST /share/e?upload", &[ALICE, "Upload-Length: 5", "If-None-Match: *"], b"");
     assert_eq!(there.status, 412);
+}
+
+#[test]
+fn what_an_upload_in_parts_expects_must_be_so_when_it_is_whole() {
+    let stand = Stand::new(closed());
+    stand.scene.users.add("bob", "secret", Cred::root());
+    let mut client = stand.client();
+    let begin = |client: &mut Client, field: &str| {
+        let begun = client.ask("POST /share/f?upload", &[ALICE, "Upload-Length: 1", field], b"");
+        assert_eq!(begun.status, 201, "{begun:?}");
+        begun.header("location").to_owned()
+    };
+    let finish = |client: &mut Client, place: &str| {
+        client.ask(&format!("PATCH {place}"), &[ALICE, "Upload-Offset: 0"], b"A").status
+    };
+    let place = begin(&mut client, "If-None-Match: *");
+    let made = client.ask("PUT /share/f", &[BOB], b"Bob's");
+    assert_eq!(made.status, 201);
+    assert_eq!(finish(&mut client, &place), 412);
+    assert_eq!(client.get("/share/f", &[BOB]).body, b"Bob's");
+    // The part is kept.
+    let asked = client.ask(&format!("HEAD {place}"), &[ALICE], b"");
+    assert_eq!((asked.status, asked.header("upload-offset")), (204, "0"));
+    assert_eq!(client.ask("DELETE /share/f", &[BOB], b"").status, 204);
+    assert_eq!(finish(&mut client, &place), 201);
+    let etag = client.get("/share/f", &[ALICE]).header("etag").to_owned();
+    let place = begin(&mut client, &format!("If-Match: {etag}"));
+    assert_eq!(client.ask("PUT /share/f", &[BOB], b"Bob's").status, 204);
+    assert_eq!(finish(&mut client, &place), 412);
+    assert_eq!(client.get("/share/f", &[BOB]).body, b"Bob's");
+    let place = begin(&mut client, "Upload-Modified: 5");
+    assert_eq!(client.ask("PUT /share/f", &[BOB], b"again").status, 204);
+    assert_eq!(finish(&mut client, &place), 201, "it expects nothing");
+}
+
+#[test]
+fn a_collection_that_was_locked_meanwhile_gets_no_member() {
+    let stand = Stand::new(closed());
+    stand.scene.users.add("bob", "secret", Cred::root());
+    let mut client = stand.client();
+    assert_eq!(client.ask("MKCOL /share/d", &[ALICE], b"").status, 201);
+    let begun = client.ask("POST /share/d/a?upload", &[ALICE, "Upload-Length: 1"], b"");
+    let part = format!("PATCH {}", begun.header("location"));
+    let mut puts = [5, 700_000].map(|size: usize| {
+        let mut client = stand.client();
+        let fields = format!("{ALICE}\r\nExpect: 100-continue\r\nContent-Length: {size}");
+        client.raw(format!(
+            "PUT /share/d/f{size} HTTP/1.1\r\nHost: {}\r\n{fields}\r\n\r\n",
+            client.host
+        ));
+        assert_eq!(client.reply(false).status, 100);
+        (size, client)
+    });
+    let info = "<lockinfo xmlns='DAV:'><lockscope><exclusive/></lockscope><locktype><write/>\
+                </locktype></lockinfo>";
+    let locked = client.ask("LOCK /share/d", &[BOB, "Depth: infinity"], info.as_bytes());
+    assert_eq!(locked.status, 200);
+    assert_eq!(client.ask(&part, &[ALICE, "Upload-Offset: 0"], b"A").status, 423);
+    for (size, client) in &mut puts {
+        client.raw(vec![b'x'; *size]);
+        assert_eq!(client.reply(false).status, 423, "{size}");
+        assert_eq!(client.get(&format!("/share/d/f{size}"), &[ALICE]).status, 404);
+    }
+    assert_eq!(client.get("/share/d/a", &[ALICE]).status, 404);
+    let token = format!("Lock-Token: {}", locked.header("lock-token"));
+    assert_eq!(client.ask("UNLOCK /share/d", &[BOB, &token], b"").status, 204);
+    assert_eq!(client.ask(&part, &[ALICE, "Upload-Offset: 0"], b"A").status, 201);
 }
 
 #[test]

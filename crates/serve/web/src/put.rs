@@ -1,10 +1,12 @@
 //! PUT: complete files, which appear when all data has come, or a part of an existing file.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::clock::stamp;
 use base::limits::{HTTP_SMALL_PUT_MAX, POOL_PATIENCE, TRANSFER_PIECE};
 use vfs::attr::{SetAttr, SetTime, Time};
+use vfs::fs::{Context, Entry};
 use vfs::status::Status;
 
 use super::dav::precondition::{self, ConditionalRequest};
@@ -12,11 +14,12 @@ use super::exchange::Exchange;
 use super::head::number;
 use super::request::{Body, BodyError, Method, Request};
 use super::response::Response;
-use super::select::{self, Validators, Verdict};
+use super::select::{self, Conditions, Validators, Verdict};
 use super::{date, status};
 use engine::transport::budget::{Need, ReservedBytes};
+use files::serial::Condition;
 use files::transfer::Direction;
-use files::upload::{How, Upload};
+use files::upload::{Finished, How, Upload};
 use files::{Links, Node, Spot, VPath};
 
 /// Answers PUT.
@@ -43,7 +46,7 @@ pub async fn put(cx: &Rc<Exchange>, mut request: Request<'_>) -> Response {
         return status::plain(415, "Content-Encoding is not supported.");
     }
     let modified = request.headers.text("x-oc-mtime").and_then(|sec| sec.parse().ok());
-    let node = match put_atomic(cx, &spot, &mut request.body, modified).await {
+    let node = match put_atomic(cx, &spot, &mut request, modified).await {
         Ok(node) => node,
         Err(response) => return response,
     };
@@ -61,9 +64,59 @@ pub(super) async fn begin_write(
     request: &Request<'_>,
     spot: &Spot,
 ) -> Result<(), Response> {
-    let path = VPath::parse(&request.target.path).map_err(|e| cx.refuse(e.into()))?;
+    begin_write_at(cx, request, (&request.target.path, spot)).await
+}
+
+/// As [`begin_write`], of a request with another target than the file.
+pub(super) async fn begin_write_at(
+    cx: &Exchange,
+    request: &Request<'_>,
+    (path, spot): (&[u8], &Spot),
+) -> Result<(), Response> {
+    let path = VPath::parse(path).map_err(|e| cx.refuse(e.into()))?;
     let asked = ConditionalRequest { headers: &request.headers, host: &request.host, path: &path };
     precondition::begin_write(&cx.http.dav, &cx.core, &cx.caller, asked, spot).await
+}
+
+/// Judges all preconditions again, when the body has come: the file, and the locks around it, may
+/// be others now.
+async fn may_take_name(cx: &Exchange, request: &Request<'_>, spot: &Spot) -> Result<(), Response> {
+    let conditions = Conditions::of(&request.headers);
+    let is_conditional = conditions.is_some() || request.headers.get("if").is_some();
+    if !is_conditional && cx.http.dav.locks.is_empty() {
+        return Ok(());
+    }
+    let entry = look_up(cx, spot).await.map_err(|error| cx.refuse(error))?;
+    let now = entry.map(|entry| Validators::of(&entry.attr));
+    if conditions.is_some_and(|conditions| !conditions.hold(now.as_ref())) {
+        return Err(status::plain(412, ""));
+    }
+    begin_write(cx, request, &Spot { entry, ..spot.clone() }).await
+}
+
+/// What is at a place now.
+pub(super) async fn look_up(cx: &Exchange, spot: &Spot) -> vfs::fs::Result<Option<Entry>> {
+    let (fs, dir, name) = (Arc::clone(&spot.reached.share.fs), spot.dir, spot.name.clone());
+    let look = move |cx: Context<'_>| match fs.lookup(cx, &dir, &name) {
+        Ok((entry, _)) => Ok(Some(entry)),
+        Err(failed) if failed.status == Status::NotFound => Ok(None),
+        Err(failed) => Err(failed.status),
+    };
+    cx.core.look(&cx.caller, &spot.reached.cred, look).await
+}
+
+/// The condition under which a file takes a name: those of the request hold for what has it then.
+pub(super) fn condition(conditions: Option<Conditions>, spot: &Spot) -> Condition {
+    let Some(conditions) = conditions else { return Arc::new(|| true) };
+    spot.now(move |there| conditions.hold(there.map(Validators::of).as_ref()))
+}
+
+/// The file that has its name, or that the condition did not hold.
+fn named(finished: Finished) -> Result<Node, Response> {
+    match finished {
+        Finished::Named(node) => Ok(*node),
+        Finished::Withheld(_) => Err(status::plain(412, "")),
+    }
 }
 
 /// Moves the locks of the replaced file to the new one.
@@ -120,17 +173,21 @@ pub(super) fn at_last(modified: Option<i64>) -> SetAttr {
 async fn put_atomic(
     cx: &Rc<Exchange>,
     spot: &Spot,
-    body: &mut Body<'_>,
+    request: &mut Request<'_>,
     modified: Option<i64>,
 ) -> Result<Node, Response> {
     let refuse = |error| cx.refuse(error);
+    let condition = condition(Conditions::of(&request.headers), spot);
+    let body = &mut request.body;
     let length = body.length();
     if let Some(length) = length.filter(|n| *n <= HTTP_SMALL_PUT_MAX as u64)
         && modified.is_none()
     {
         let since = stamp();
         let data = body.read_all(HTTP_SMALL_PUT_MAX).await.inspect_err(|why| cx.cut(why))?;
-        let node = cx.core.put(&cx.caller, spot, (data, fresh(cx))).await.map_err(refuse)?;
+        may_take_name(cx, request, spot).await?;
+        let put = cx.core.put_if(&cx.caller, spot, (data, fresh(cx)), &condition).await;
+        let node = named(put.map_err(refuse)?)?;
         cx.of(&node);
         cx.range(0, length, true);
         cx.flowed((0, length as usize), true, since);
@@ -141,7 +198,10 @@ async fn put_atomic(
     cx.of(upload.node());
     let end = stream(cx, &mut upload, body, 0).await.map_err(|stopped| stopped.answer(cx))?;
     cx.range(0, end, true);
-    upload.finish(at_last(modified)).await.map_err(refuse)
+    if upload.is_aside() {
+        may_take_name(cx, request, spot).await?;
+    }
+    named(upload.finish_if(at_last(modified), &condition).await.map_err(refuse)?)
 }
 
 /// Why a body was not stored to its end.

@@ -79,6 +79,29 @@ pub fn judge(headers: &Headers, method: Method, now: Option<&Validators>) -> Ver
     Verdict::Go
 }
 
+/// The conditions of a request that changes something, to be judged again when it does: its body
+/// may take long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conditions(Headers);
+
+impl Conditions {
+    /// Those of a request; `None` if it has none.
+    pub fn of(headers: &Headers) -> Option<Self> {
+        let mut own = Headers::default();
+        for name in ["if-match", "if-none-match", "if-unmodified-since"] {
+            for value in headers.all(name) {
+                own.push(name.as_bytes(), value);
+            }
+        }
+        (own != Headers::default()).then_some(Self(own))
+    }
+
+    /// Whether they hold for what is there now.
+    pub fn hold(&self, now: Option<&Validators>) -> bool {
+        judge(&self.0, Method::Put, now) == Verdict::Go
+    }
+}
+
 /// The tags of all fields of this name.
 fn tags<'a>(headers: &'a Headers, name: &'a str) -> impl Iterator<Item = Tag<'a>> {
     headers.all(name).flat_map(select::tags)

@@ -18,6 +18,7 @@ use base::tally::evict_of_most;
 use base::text::hex;
 use vfs::identity::Person;
 
+use super::select::Conditions;
 use files::transfer::Outcome;
 use files::upload::Temporary;
 use files::{Spot, Transfer};
@@ -145,6 +146,8 @@ pub struct Pending {
     pub spot: Spot,
     /// Its path as the client sees it: from the list of shares on.
     pub path: Vec<u8>,
+    /// What the client expects to be there.
+    pub conditions: Option<Conditions>,
     /// Its temporary name until then, in the same directory.
     pub part: Arc<Temporary>,
     /// Its final length.
@@ -161,6 +164,11 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// The same upload to another place.
+    pub fn at(&self, spot: Spot) -> Self {
+        Self { spot, ..self.clone() }
+    }
+
     /// Ends it with this outcome and this many bytes written.
     pub fn ends(&self, outcome: Outcome, why: &'static str, written: u64) {
         let transfer = lock(&self.transfer);
@@ -194,6 +202,10 @@ fn permits<'a>(all: impl Iterator<Item = (&'a str, IpAddr)>, by: &Person, from: 
     count < HTTP_UPLOADS_MAX && of_address < HTTP_UPLOADS_PER_ADDRESS && own < HTTP_UPLOADS_PER_USER
 }
 
+/// The user and the address of an upload, the place and path of its file with what is expected
+/// there, and its temporary name.
+pub type BegunUpload<'a> = ((&'a Person, IpAddr), (Spot, Vec<u8>, Option<Conditions>), Temporary);
+
 /// Uploads in parts that are in progress.
 #[derive(Default)]
 pub struct Uploads {
@@ -207,7 +219,7 @@ impl Uploads {
     /// [`UploadError::Full`].
     pub fn begin(
         &self,
-        ((by, from), (spot, path), part): ((&Person, IpAddr), (Spot, Vec<u8>), Temporary),
+        ((by, from), (spot, path, conditions), part): BegunUpload<'_>,
         (length, modified): (u64, Option<i64>),
         (transfer, now_ns): (Transfer, u64),
     ) -> Result<String, UploadError> {
@@ -223,6 +235,7 @@ impl Uploads {
             from,
             spot,
             path,
+            conditions,
             part: Arc::new(part),
             length,
             offset: 0,

@@ -13,10 +13,10 @@ use vfs::status::Status;
 
 use super::exchange::Exchange;
 use super::head::number;
-use super::put::{Stopped, at_last, fresh, place, stream};
+use super::put::{self, Stopped, at_last, fresh, place, stream};
 use super::request::{Method, Request};
 use super::response::Response;
-use super::select::{self, Validators, Verdict};
+use super::select::{Conditions, Validators};
 use super::state::{Pending, UploadError};
 use super::status;
 use files::transfer::{Direction, Outcome};
@@ -43,10 +43,11 @@ pub async fn begin(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
         Err(response) => return response,
     };
     let now = spot.entry.map(|entry| Validators::of(&entry.attr));
-    if select::judge(&request.headers, Method::Put, now.as_ref()) != Verdict::Go {
+    let conditions = Conditions::of(&request.headers);
+    if conditions.as_ref().is_some_and(|conditions| !conditions.hold(now.as_ref())) {
         return status::plain(412, "");
     }
-    if let Err(response) = super::put::begin_write(cx, request, &spot).await {
+    if let Err(response) = put::begin_write(cx, request, &spot).await {
         return response;
     }
     let temporary = Temporary::new();
@@ -59,7 +60,7 @@ pub async fn begin(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
     }
     let path = VPath::parse(&request.target.path).unwrap_or_default();
     let transfer = cx.begin_transfer(Direction::Upload, &path);
-    let place = (spot, request.target.path.clone());
+    let place = (spot, request.target.path.clone(), conditions);
     let now = (transfer, monotonic_ns());
     let by = (&*cx.caller.person, cx.caller.peer.ip());
     let begun = cx.http.uploads.begin((by, place, temporary), (length, modified), now);
@@ -172,8 +173,8 @@ async fn append(
     if !whole {
         return here(Response::new(204), taken.offset);
     }
-    let node = match take_name(cx, &one, node).await {
-        Ok(node) => node,
+    let (node, one) = match take_name(cx, &request, &one, node).await {
+        Ok(named) => named,
         Err(refused) => {
             taken.offset = one.offset;
             return refused;
@@ -181,18 +182,42 @@ async fn append(
     };
     one.ends(Outcome::Complete, "", one.length);
     cx.http.uploads.end(&taken.id);
-    if let Err(response) = super::put::replaced(cx, (&one.path, &one.spot), &node).await {
+    if let Err(response) = put::replaced(cx, (&one.path, &one.spot), &node).await {
         return response;
     }
     here(Response::new(201).with("etag", Validators::of(&node.attr).etag), taken.offset)
 }
 
+/// Judges the preconditions again, of what is at the place of the complete file now: other users
+/// may have changed that, or locked it, since the upload began. Gives the upload as it is for that.
+async fn judge_again(
+    cx: &Exchange,
+    request: &Request<'_>,
+    one: &Pending,
+) -> Result<Pending, Response> {
+    let entry = put::look_up(cx, &one.spot).await.map_err(|error| cx.refuse(error))?;
+    let now = entry.map(|entry| Validators::of(&entry.attr));
+    if one.conditions.as_ref().is_some_and(|conditions| !conditions.hold(now.as_ref())) {
+        return Err(status::plain(412, "It was changed by others."));
+    }
+    let one = one.at(Spot { entry, ..one.spot.clone() });
+    put::begin_write_at(cx, request, (&one.path, &one.spot)).await?;
+    Ok(one)
+}
+
 /// The complete file replaces the one that has its name, and inherits its metadata. Where the
 /// client may only write that one, the data is written into it.
-async fn take_name(cx: &Rc<Exchange>, one: &Pending, node: Node) -> Result<Node, Response> {
+async fn take_name(
+    cx: &Rc<Exchange>,
+    request: &Request<'_>,
+    one: &Pending,
+    node: Node,
+) -> Result<(Node, Pending), Response> {
     let refuse = |error| cx.refuse(error);
+    let one = judge_again(cx, request, one).await?;
     if !cx.core.may_replace(&cx.caller, &one.spot).await.map_err(refuse)? {
-        return write_in_place(cx, one, &node).await;
+        let node = write_in_place(cx, &one, &node).await?;
+        return Ok((node, one));
     }
     // A file that was locked meanwhile is not replaced.
     let there = one.spot.entry.map(|entry| vfs::locks::FileKey::from(&entry.attr));
@@ -204,8 +229,12 @@ async fn take_name(cx: &Rc<Exchange>, one: &Pending, node: Node) -> Result<Node,
         None => None,
     };
     cx.core.inherit(&cx.caller, &node, &one.spot).await.map_err(refuse)?;
-    cx.core.rename(&cx.caller, &part_of(one), &one.spot).await.map_err(refuse)?;
-    Ok(now(cx, node).await)
+    let condition = put::condition(one.conditions.clone(), &one.spot);
+    let renamed = cx.core.rename_if(&cx.caller, (&part_of(&one), &one.spot), &condition).await;
+    match renamed.map_err(refuse)? {
+        true => Ok((now(cx, node).await, one)),
+        false => Err(status::plain(412, "It was changed by others.")),
+    }
 }
 
 /// The part stays: a client that submits the token of the conflicting lock may continue.

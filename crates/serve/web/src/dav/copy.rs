@@ -19,14 +19,25 @@ use crate::descent::Descent;
 use crate::response::Response;
 use files::caller::Reached;
 use files::list::Listed;
+use files::serial::Condition;
 use files::set_aside::SetAside;
-use files::upload::How;
+use files::upload::{Finished, How};
 use files::{Links, Node, Spot, VPath};
 
 /// Where something goes.
 struct CopyTarget {
     to: VPath,
     spot: Spot,
+    /// Whether what is there may be replaced (`Overwrite`).
+    may_replace: bool,
+}
+
+/// Whether something may take the name of a place: without `Overwrite`, if nothing has it then.
+fn condition(spot: &Spot, may_replace: bool) -> Condition {
+    match may_replace {
+        true => Arc::new(|| true),
+        false => spot.now(|there| there.is_none()),
+    }
 }
 
 /// What is copied or moved.
@@ -118,7 +129,7 @@ async fn find_target(
             return refuse(412, "the destination exists");
         }
     }
-    Ok(CopyTarget { to, spot })
+    Ok(CopyTarget { to, spot, may_replace })
 }
 
 /// Copies to the destination. What is there is replaced when all has been copied, and stays if
@@ -132,11 +143,11 @@ async fn copy_to(
     let file = |kind| kind == FileType::Regular;
     let entry = way.spot.entry;
     if entry.is_none_or(|entry| file(entry.attr.kind) && file(node.attr.kind)) {
-        return copy_all(job, node, (&way.spot, &way.to), deep).await;
+        return copy_all(job, node, (&way.spot, way), deep).await;
     }
     let hidden = SetAside::new();
     let new = Spot { name: hidden.name.clone(), entry: None, ..way.spot.clone() };
-    let mut done = copy_all(job, node, (&new, &way.to), deep).await;
+    let mut done = copy_all(job, node, (&new, way), deep).await;
     if matches!(&done, Ok(failures) if failures.is_empty()) {
         done = replace::replace(job, &new, (&way.spot, &way.to)).await?;
         if matches!(&done, Ok(failures) if failures.is_empty()) {
@@ -191,7 +202,11 @@ async fn move_to(
     } else if entry.is_some_and(|entry| is_dir(entry) || node.is_dir()) {
         replace::replace(job, from, (to, &way.to)).await
     } else {
-        job.core.rename(&job.who, from, to).await.map(|()| Ok(Failures::default()))
+        let condition = condition(to, way.may_replace);
+        match job.core.rename_if(&job.who, (from, to), &condition).await {
+            Ok(false) => Ok(refuse(412, "the destination exists")),
+            renamed => renamed.map(|_| Ok(Failures::default())),
+        }
     };
     match renamed {
         Err(Status::CrossDevice) => {}
@@ -254,20 +269,25 @@ async fn finish(job: &Job<'_, '_>, way: &CopyTarget, existed: bool, failures: Fa
 async fn copy_all(
     job: &Job<'_, '_>,
     node: &Node,
-    (spot, to): (&Spot, &VPath),
+    (spot, way): (&Spot, &CopyTarget),
     deep: bool,
 ) -> Result<Failures, Response> {
-    let mut copying = Copying { job, to, failures: Failures::default() };
-    match node.is_dir() {
-        true => copying.tree(node, spot, deep).await?,
-        false => copying.single(node, spot).await?,
+    let (to, may_replace) = (&way.to, way.may_replace);
+    let mut copying = Copying { job, to, may_replace, failures: Failures::default() };
+    let copied = match node.is_dir() {
+        true => copying.tree(node, spot, deep).await,
+        false => copying.single(node, spot).await,
+    };
+    match copied {
+        Err(Status::Exists) if !may_replace => refuse(412, "the destination exists"),
+        copied => copied.map(|()| copying.failures).map_err(Response::from),
     }
-    Ok(copying.failures)
 }
 
 struct Copying<'a, 'b> {
     job: &'a Job<'a, 'b>,
     to: &'a VPath,
+    may_replace: bool,
     failures: Failures,
 }
 
@@ -376,8 +396,12 @@ impl Copying<'_, '_> {
         }
         upload.copy_from(core, who, node).await?;
         drop(reader);
-        let made = upload.finish(SetAttr::default()).await?;
-        self.properties(node, &made).await
+        let condition = condition(spot, self.may_replace);
+        match upload.finish_if(SetAttr::default(), &condition).await? {
+            Finished::Named(made) => self.properties(node, &made).await,
+            // The temporary file goes.
+            Finished::Withheld(_) => Err(Status::Exists),
+        }
     }
 
     /// The dead properties go with the copy.
