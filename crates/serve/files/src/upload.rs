@@ -396,9 +396,12 @@ impl Core {
         }
     }
 
-    /// Checks that no open or lock of another client prevents replacing the file at a place: an
-    /// error here comes before any data is received.
-    fn may_take_name(&self, who: &Caller, spot: &Spot) -> Result<()> {
+    /// Checks that no open or lock of another client prevents replacing, removing or renaming the
+    /// file at a place: an error here comes before any data is received.
+    ///
+    /// # Errors
+    /// [`Status::InUse`].
+    pub fn may_take_name(&self, who: &Caller, spot: &Spot) -> Result<()> {
         let Some(there) = spot.entry else { return Ok(()) };
         let _acting = ByOwners::acting(&who.lent);
         let free = self.files.locks.may_rename(FileKey::from(&there.attr));

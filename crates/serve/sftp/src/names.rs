@@ -77,26 +77,40 @@ pub(super) async fn rename(
         FileType::Directory => s.core.spot_for_dir(&s.who, &to, Links::Keep).await?,
         _ => s.core.spot(&s.who, &to, Links::Keep).await?,
     };
-    if !replace {
-        if new.entry.is_some() {
-            return Err(Status::Exists.into());
-        }
-        // A link never replaces a name that was created meanwhile; not all file types can have one.
-        if there.attr.kind == FileType::Regular {
-            match s.core.link(&s.who, &old.node()?, &new).await {
-                Ok(()) => {
-                    s.core.remove(&s.who, &old).await?;
-                    s.moved(&from, &to);
-                    return Ok(());
-                }
-                Err(Status::Exists) => return Err(Status::Exists.into()),
-                Err(_) => {}
-            }
-        }
+    if replace {
+        s.core.rename(&s.who, &old, &new).await?;
+    } else {
+        take_free_name(s, &old, &new).await?;
     }
-    s.core.rename(&s.who, &old, &new).await?;
     s.moved(&from, &to);
     Ok(())
+}
+
+/// Renames to a name at which nothing is.
+async fn take_free_name(s: &Session, old: &Spot, new: &Spot) -> vfs::fs::Result<()> {
+    if new.entry.is_some() {
+        return Err(Status::Exists);
+    }
+    let node = old.node()?;
+    // A link never replaces a name that was created meanwhile; not all file types can have one.
+    if node.is_file() {
+        // The link would be made, but the old name could not be removed.
+        s.core.may_take_name(&s.who, old)?;
+        match s.core.link(&s.who, &node, new).await {
+            Ok(()) => {
+                let removed = s.core.remove(&s.who, old).await;
+                if removed.is_err() {
+                    // As far as what was in the way of the one is not in that of the other.
+                    let _ = s.core.remove(&s.who, new).await;
+                }
+                return removed;
+            }
+            Err(Status::Exists) => return Err(Status::Exists),
+            Err(_) => {}
+        }
+    }
+    let is_free = new.now(|there| there.is_none());
+    if s.core.rename_if(&s.who, (old, new), &is_free).await? { Ok(()) } else { Err(Status::Exists) }
 }
 
 /// hardlink@openssh.com.

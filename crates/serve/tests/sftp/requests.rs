@@ -7,6 +7,7 @@ use base::limits::{SFTP_IDS_LOOKED_MAX, SFTP_IO_MAX};
 use serve::files::VPath;
 use serve::sftp::{Settings, SymlinkOrder};
 use vfs::identity::Owners;
+use vfs::locks::{self, ClientKey, Protocol, SHARE_READ, SHARE_WRITE, Share};
 use vfs::share::Service;
 use wire::sftp::extended::{
     CopyData, HomeDirectory, Ids, Limits, Statvfs, UserGroupNames, UsersGroups,
@@ -298,6 +299,27 @@ fn renames_and_links() {
         c.done(Request::Extended(set)).await;
         assert_eq!(c.call(lstat(b"/share/s")).await.attrs().times, attrs.times);
         assert_ne!(c.call(stat(b"/share/s")).await.attrs().times, attrs.times);
+    });
+}
+
+#[test]
+fn a_rename_that_fails_leaves_one_name() {
+    with_client(&scene(), |core, mut c, who| async move {
+        c.put_file(b"/share/a", b"A").await;
+        let path = VPath::parse(b"/share/a").expect("a path");
+        let found = core.find(&who, &path, serve::files::Links::Keep).await.expect("there");
+        let key = found.node().expect("a file").key();
+        let nfs = ClientKey { protocol: Protocol::Nfs4, id: 7 };
+        let owner = locks::Owner::new(nfs, b"nfs").expect("short");
+        let keeps_its_name = Share { access: SHARE_READ, deny: SHARE_WRITE };
+        core.files.locks.open(key, &owner, keeps_its_name).expect("free");
+        for request in [rename, replace] {
+            assert_eq!(c.call(request(b"/share/a", b"/share/b")).await, FAILURE);
+            assert_eq!(c.list(b"/share").await, [b"a"]);
+        }
+        core.files.locks.close(key, &owner);
+        c.done(rename(b"/share/a", b"/share/b")).await;
+        assert_eq!(c.list(b"/share").await, [b"b"]);
     });
 }
 
