@@ -176,6 +176,31 @@ fn an_upload_resumes_where_it_broke_off() {
 }
 
 #[test]
+fn nothing_is_written_outside_the_range_of_a_part() {
+    let stand = Stand::new(open());
+    let body = pattern(100);
+    let (mut client, _) = stored(&stand, "/share/f", &body);
+    let part = |client: &mut Client, data: &[u8]| {
+        client.raw(format!(
+            "PUT /share/f HTTP/1.1\r\nHost: {}\r\nContent-Range: bytes 0-3/100\r\n\
+             Transfer-Encoding: chunked\r\n\r\n{:x}\r\n",
+            client.host,
+            data.len()
+        ));
+        client.raw([data, b"\r\n0\r\n\r\n"].concat());
+        client.reply(false).status
+    };
+    assert_eq!(part(&mut stand.client(), &[b'x'; 50]), 400);
+    assert_eq!(client.get("/share/f", &[]).body[4..], body[4..]);
+    assert_eq!(part(&mut stand.client(), b"four"), 204);
+    assert_eq!(client.get("/share/f", &[]).body, [b"four", &body[4..]].concat());
+    // Longer than a piece that is received at once.
+    let long = pattern(base::limits::TRANSFER_PIECE + 1);
+    assert_eq!(part(&mut stand.client(), &long), 400);
+    assert_eq!(client.get("/share/f", &[]).body[4..], body[4..]);
+}
+
+#[test]
 fn no_path_leaves_its_share() {
     let stand = Stand::new(open());
     let (mut client, _) = stored(&stand, "/share/f", b"x");

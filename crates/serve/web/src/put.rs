@@ -22,6 +22,9 @@ use files::transfer::Direction;
 use files::upload::{Finished, How, Upload};
 use files::{Links, Node, Spot, VPath};
 
+/// Why a part is refused.
+const NOT_THE_RANGE: &str = "The length of the body does not match Content-Range.";
+
 /// Answers PUT.
 pub async fn put(cx: &Rc<Exchange>, mut request: Request<'_>) -> Response {
     let spot = match place(cx, &request).await {
@@ -196,7 +199,8 @@ async fn put_atomic(
     let how = How::Atomic(fresh(cx));
     let mut upload = cx.core.upload(&cx.caller, spot, how).await.map_err(refuse)?;
     cx.of(upload.node());
-    let end = stream(cx, &mut upload, body, 0).await.map_err(|stopped| stopped.answer(cx))?;
+    let end = stream(cx, &mut upload, body, (0, u64::MAX)).await;
+    let end = end.map_err(|stopped| stopped.answer(cx))?;
     cx.range(0, end, true);
     if upload.is_aside() {
         may_take_name(cx, request, spot).await?;
@@ -208,6 +212,8 @@ async fn put_atomic(
 pub(super) enum Stopped {
     /// It did not come.
     Body(BodyError),
+    /// It is longer than it may be.
+    Surplus,
     /// It could not be written.
     File(Status),
 }
@@ -219,6 +225,7 @@ impl Stopped {
                 cx.cut(&error);
                 error.into()
             }
+            Self::Surplus => status::plain(400, NOT_THE_RANGE),
             Self::File(error) => cx.refuse(error),
         }
     }
@@ -232,13 +239,13 @@ async fn room(cx: &Exchange, size: usize) -> Result<ReservedBytes, Stopped> {
     taken.unwrap_or(Err(Status::Busy)).map_err(Stopped::File)
 }
 
-/// Writes a body from `offset` on; returns where it ends. A piece is received while the one before
-/// it is written.
+/// Writes a body from an offset on, and nothing at or behind a limit; returns where it ends. A
+/// piece is received while the one before it is written.
 pub(super) async fn stream(
     cx: &Exchange,
     upload: &mut Upload,
     body: &mut Body<'_>,
-    offset: u64,
+    (offset, limit): (u64, u64),
 ) -> Result<u64, Stopped> {
     let size = TRANSFER_PIECE;
     let _held = room(cx, size).await?;
@@ -248,6 +255,9 @@ pub(super) async fn stream(
     let mut filled = body.fill(&mut full, size).await;
     loop {
         let count = full.len();
+        if at.saturating_add(count as u64) > limit {
+            return Err(Stopped::Surplus);
+        }
         let ended = match filled {
             Ok(ended) => ended,
             Err(error) => {
@@ -301,7 +311,7 @@ async fn part(
             .with("content-range", now);
     }
     if body.length().is_some_and(|length| length != end - start) {
-        return status::plain(400, "The length of the body does not match Content-Range.");
+        return status::plain(400, NOT_THE_RANGE);
     }
     let how = How::InPlace(fresh(cx));
     let mut upload = match cx.core.upload(&cx.caller, spot, how).await {
@@ -310,9 +320,9 @@ async fn part(
     };
     cx.of(upload.node());
     cx.range(start, end - start, true);
-    match stream(cx, &mut upload, body, start).await {
+    match stream(cx, &mut upload, body, (start, end)).await {
         Ok(at) if at == end => {}
-        Ok(_) => return status::plain(400, "The length of the body does not match Content-Range."),
+        Ok(_) => return status::plain(400, NOT_THE_RANGE),
         Err(stopped) => return stopped.answer(cx),
     }
     // The last part states the complete length.

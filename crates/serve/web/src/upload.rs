@@ -149,7 +149,7 @@ async fn append(
     };
     cx.of(upload.node());
     cx.range(one.offset, request.body.length().unwrap_or(0), true);
-    match stream(cx, &mut upload, &mut request.body, one.offset).await {
+    match stream(cx, &mut upload, &mut request.body, (one.offset, one.length)).await {
         Ok(end) => taken.offset = end,
         Err(stopped) => {
             // Not a word of what is here counts until it is on disk; how much that is, the file
