@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serve::files::{Caller, Links, VPath};
+use serve::http::select::Validators;
 use vfs::fs::FileSystem;
 use vfs::host::{HostFs, HostOptions};
 use vfs::share::tag;
@@ -199,5 +200,51 @@ fn a_mount_is_a_member_and_is_not_copied_in_silence() {
         assert_eq!(copied.hrefs(), ["/other/copy/mounted/"], "{}", copied.body);
         assert!(copied.body.contains(" 403 "), "{}", copied.body);
         assert_eq!(site.data(&alice, "/other/copy/f").await, "data");
+    });
+}
+
+#[test]
+fn conditions_hold_for_all_methods() {
+    with_site(|site, alice, _| async move {
+        let set = "<D:propertyupdate xmlns:D='DAV:'><D:set><D:prop><p xmlns='u:'>v</p></D:prop>\
+                   </D:set></D:propertyupdate>";
+        let info = "<lockinfo xmlns='DAV:'><lockscope><exclusive/></lockscope><locktype><write/>\
+                    </locktype></lockinfo>";
+        let to = "destination: /share/g";
+        site.put(&alice, "/share/f", &[], "one").await;
+        let attr = site.node(&alice, "/share/f").await.expect("there").attr;
+        let old = format!("if-match: {}", Validators::of(&attr).etag);
+        site.put(&alice, "/share/f", &[], "two").await;
+        for (method, body) in
+            [("MOVE", ""), ("COPY", ""), ("PROPPATCH", set), ("LOCK", info), ("DELETE", "")]
+        {
+            for field in [old.as_str(), "if-none-match: *"] {
+                let line = format!("{method} /share/f");
+                let status = site.status(&alice, &line, &[to, field], body).await;
+                assert_eq!(status, 412, "{method} with {field}");
+            }
+            assert_eq!(site.data(&alice, "/share/f").await, "two", "{method}");
+            assert!(site.node(&alice, "/share/g").await.is_none(), "{method}");
+        }
+        assert!(site.dav.locks.is_empty());
+        let attr = site.node(&alice, "/share/f").await.expect("there").attr;
+        let now = format!("if-match: {}", Validators::of(&attr).etag);
+        assert_eq!(site.status(&alice, "MOVE /share/f", &[to, &now], "").await, 201);
+        // What is not there yet.
+        let never = "if-match: *";
+        assert_eq!(site.status(&alice, "LOCK /share/new", &[never], info).await, 412);
+        assert_eq!(site.status(&alice, "MKCOL /share/d", &[never], "").await, 412);
+        let new = "if-none-match: *";
+        assert_eq!(site.status(&alice, "LOCK /share/new", &[new], info).await, 201);
+        assert_eq!(site.status(&alice, "MKCOL /share/d", &[new], "").await, 201);
+        // A collection has no entity tag, but it is there.
+        let any = "if-match: \"any\"";
+        assert_eq!(site.status(&alice, "DELETE /share/d", &[any], "").await, 412);
+        assert_eq!(site.status(&alice, "DELETE /share/d", &[new], "").await, 412);
+        assert_eq!(site.status(&alice, "PROPFIND /share/d", &[new, "depth: 0"], "").await, 207);
+        let to = "destination: /share/e";
+        assert_eq!(site.status(&alice, "MOVE /share/d", &[to, never], "").await, 201);
+        let then = "if-unmodified-since: Sun, 09 Sep 2001 01:46:40 GMT";
+        assert_eq!(site.status(&alice, "DELETE /share/e", &[then], "").await, 204);
     });
 }

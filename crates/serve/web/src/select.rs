@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use vfs::attr::Attr;
+use vfs::attr::{Attr, FileType};
 pub use wire::http::select::Selection;
 use wire::http::select::{self, Tag};
 
@@ -19,8 +19,17 @@ pub struct Validators {
 }
 
 impl Validators {
-    /// Those of a file.
+    /// Those of what is no file: it is there, for `*`, but no entity tag names it, and no time is
+    /// known of it.
+    pub fn of_collection() -> Self {
+        Self { etag: String::new(), modified: i64::MIN }
+    }
+
+    /// Those of what is there.
     pub fn of(attr: &Attr) -> Self {
+        if attr.kind != FileType::Regular {
+            return Self::of_collection();
+        }
         let mut etag = String::new();
         put_etag(attr, "\"", &mut etag);
         Self { etag, modified: attr.mtime.sec }

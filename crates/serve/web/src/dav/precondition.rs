@@ -18,7 +18,7 @@ use super::state::{Lineage, Lock, Touched};
 use super::{Dav, Job, multi, refuse};
 use crate::request::{Headers, decode_path};
 use crate::response::Response;
-use crate::select::Validators;
+use crate::select::{Conditions, Validators};
 use files::caller::Reached;
 use files::{Caller, Core, Links, Node, PathTarget, Spot, VPath};
 
@@ -262,11 +262,29 @@ impl Job<'_, '_> {
         }
     }
 
-    /// As [`permit`].
+    /// Judges `If-Match`, `If-None-Match` and `If-Unmodified-Since` (RFC 9110 §13.2.1) for what the
+    /// target of the request leads to now: for COPY and MOVE that is the source.
+    async fn judge(&self) -> Result<(), Response> {
+        if self.request.method.is_safe() {
+            return Ok(());
+        }
+        let Some(conditions) = Conditions::of(&self.request.headers) else { return Ok(()) };
+        let now = match self.core.find(&self.who, &self.path, Links::Follow).await {
+            Ok(PathTarget::Node(node)) => Some(Validators::of(&node.attr)),
+            // The list of shares is there as a collection is.
+            Ok(PathTarget::Root) => Some(Validators::of_collection()),
+            Err(Status::NotFound | Status::NotDirectory) => None,
+            Err(status) => return Err(status.into()),
+        };
+        if conditions.hold(now.as_ref()) { Ok(()) } else { refuse(412, "") }
+    }
+
+    /// As [`permit`], for what the request is about.
     ///
     /// # Errors
-    /// The same.
+    /// The same; 412 if another condition of the request does not hold.
     pub async fn permit(&self, touched: &[Touched<'_>]) -> Result<(), Response> {
+        self.judge().await?;
         permit(self.dav, self.core, &self.who, self.asked(), touched).await
     }
 

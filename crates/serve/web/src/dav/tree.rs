@@ -14,7 +14,6 @@ use super::state::{Lineage, Touched};
 use super::{Dav, Job, Outcome, refuse};
 use crate::descent::Descent;
 use crate::response::Response;
-use crate::select::{self, Validators, Verdict};
 use files::{Caller, Core, Links, Node, Spot, VPath};
 
 /// Answers MKCOL.
@@ -48,13 +47,6 @@ pub(super) async fn delete(job: &mut Job<'_, '_>) -> Outcome {
     let depth = job.request.headers.text("depth").map(Depth::parse);
     if node.is_dir() && !matches!(depth, None | Some(Some(Depth::Infinity))) {
         return refuse(400, "Depth must be infinity for a collection");
-    }
-    let now = node.is_file().then(|| Validators::of(&node.attr));
-    let has = now.as_ref();
-    if now.is_some()
-        && select::judge(&job.request.headers, job.request.method, has) == Verdict::Failed
-    {
-        return refuse(412, "");
     }
     let (path, of) = (job.path.to_bytes(), job.dav.lineage(job.core, &job.who, &spot).await?);
     job.permit(&[Touched { path: &path, of: &of, name: true, tree: node.is_dir() }]).await?;
