@@ -16,8 +16,9 @@ use base::node::{Context, Default, Items, Kind, Path, Property, Shape};
 use serde_json::{Value as Json, json};
 
 use super::engine::Done;
-use super::viewer::Everything;
+use super::viewer::{Everything, Viewer};
 use super::{Actor, Problem, Request, Tree};
+use crate::access::{Level, Permission, Rights};
 use disk::MemoryDisk;
 
 const NAME: Kind = Kind::Text { max: 32, shape: Shape::Name };
@@ -108,6 +109,24 @@ pub fn path(text: &str) -> Path {
 
 pub fn actor() -> Actor {
     Actor::new("anna", "10.0.0.7")
+}
+
+/// A viewer with these permissions.
+pub struct Holder(pub &'static [&'static str]);
+
+impl Viewer for Holder {
+    fn may_read(&self, scope: &str) -> bool {
+        self.rights().may(scope, Level::Read)
+    }
+
+    fn why_not(&self, scope: &str) -> Option<String> {
+        let may = self.rights().may(scope, Level::Change);
+        (!may).then(|| format!("may not change {scope}"))
+    }
+
+    fn rights(&self) -> Rights {
+        Rights::of(self.0.iter().map(|text| Permission::parse(text).unwrap()))
+    }
 }
 
 /// A tree on this disk, without rooms.

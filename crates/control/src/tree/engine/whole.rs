@@ -41,7 +41,8 @@ impl Tree {
         let mut store = self.lock();
         self.still(seen).map_err(one)?;
         let (document, _) = text::read(self.root, text)?;
-        let whole = self.whole(document, who, viewer);
+        // A number in the text of a caller could be that of any secret.
+        let whole = self.whole(document, &|_| false, who, viewer);
         let proposal = Proposal { comment: "import", action: "import", dry_run, ..whole };
         self.transact(&mut store, proposal).map_err(|problems| text::located(text, problems))
     }
@@ -74,7 +75,7 @@ impl Tree {
         self.still(seen).map_err(one)?;
         let (document, _) = self.load(&store, number).map_err(one)?;
         let comment = format!("restore of revision {number}");
-        let whole = self.whole(document, who, viewer);
+        let whole = self.whole(document, &|id| self.secrets.has(id), who, viewer);
         let proposal = Proposal { comment: &comment, action: "restore", ..whole };
         self.transact(&mut store, proposal)
     }
@@ -99,19 +100,21 @@ impl Tree {
             return Ok(false);
         };
         let document = self.document().with_branch(prefix, &found);
-        let whole = self.whole(document, who, &Everything);
+        let whole = self.whole(document, &|id| self.secrets.has(id), who, &Everything);
         let proposal = Proposal { comment, action: "restore", ..whole };
         self.transact(&mut store, proposal).map(|_| true)
     }
 
-    /// A configuration that replaces the current one, with our secrets, not yet named.
+    /// A configuration that replaces the current one, with our secrets, not yet named. Numbers of
+    /// secrets in it are valid if they are `known`.
     fn whole<'a>(
         &self,
         document: Document,
+        known: &dyn Fn(i64) -> bool,
         who: &'a Actor,
         viewer: &'a dyn Viewer,
     ) -> Proposal<'a> {
-        let (document, notes) = self.with_our_secrets(document);
+        let (document, notes) = self.with_our_secrets(document, known);
         Proposal {
             document,
             renamed: Vec::new(),
@@ -175,9 +178,13 @@ impl Tree {
         Err(Problem::conflict(&Path::root(), &sentence, hint))
     }
 
-    /// Secrets that an export omitted are taken from the current configuration; missing ones are
-    /// reported.
-    fn with_our_secrets(&self, mut document: Document) -> (Document, Vec<String>) {
+    /// Secrets that an export omitted, and those of a number that is not `known`, are taken from
+    /// the same property of the current configuration; missing ones are reported.
+    fn with_our_secrets(
+        &self,
+        mut document: Document,
+        known: &dyn Fn(i64) -> bool,
+    ) -> (Document, Vec<String>) {
         let ours = self.document();
         let mut notes = Vec::new();
         let found: Vec<_> = document
@@ -187,7 +194,7 @@ impl Tree {
             .map(|(path, (name, value))| (path.clone(), name.clone(), value.clone()))
             .collect();
         for (path, name, value) in found {
-            let known = value.as_integer().filter(|id| self.secrets.has(*id));
+            let known = value.as_integer().filter(|id| known(*id));
             let ours = ours.set_value(&path, &name).filter(|_| known.is_none());
             match (known, ours) {
                 (Some(_), _) => {}

@@ -3,11 +3,12 @@
 use serde_json::json;
 
 use super::disk::MemoryDisk;
-use super::{actor, commit, create, open, path, request, rooms, set, tree};
-use crate::access::{Permission, Rights};
+use super::{Holder, actor, commit, create, open, path, request, rooms, set, tree};
 use crate::tree::change::Request;
-use crate::tree::viewer::{Everything, Viewer};
+use crate::tree::viewer::Everything;
 use crate::tree::{Document, Fault, Problem};
+
+const ONLY_USERS: Holder = Holder(&["users:change"]);
 
 fn refused(result: Result<crate::tree::Done, Vec<Problem>>) -> Problem {
     result.unwrap_err().remove(0)
@@ -272,6 +273,41 @@ fn secrets_are_sealed_and_come_back_with_their_revision() {
 }
 
 #[test]
+fn an_import_has_no_secret_by_its_number() {
+    let disk = MemoryDisk::default();
+    let tree = open(&disk);
+    let all = rooms::Recorders::default();
+    tree.join(rooms::branches(&all));
+    let user = |name: &str, password: &str| create("/users", name, json!({ "password": password }));
+    commit(&tree, json!([user("anna", "first"), user("bert", "the second")])).unwrap();
+    commit(&tree, json!([create("/users", "carl", json!({}))])).unwrap();
+    let before = tree.document();
+    let number = |name: &str| {
+        let at = path(&format!("/users/{name}"));
+        tree.document().set_value(&at, "password").and_then(base::node::Value::as_integer)
+    };
+    let [anna, bert] = ["anna", "bert"].map(|name| number(name).unwrap());
+    let import = |[a, b, c]: [i64; 3]| {
+        let user = |name, n| format!("[\"/users/{name}\"]\npassword = {n}\n");
+        let text = ["format = 1\n".to_owned(), user("anna", a), user("bert", b), user("carl", c)];
+        tree.import(&text.concat(), false, &actor(), &Holder(&["users:change"])).unwrap()
+    };
+    // One that nothing else has, those of others, its own.
+    for [a, b, c] in [[99, 98, 97], [bert, anna, anna], [anna, bert, bert]] {
+        let done = import([a, b, c]);
+        assert_eq!(done.notes, ["/users/carl password is secret and must be set again"]);
+        assert!(done.changes.is_empty(), "{:?}", done.changes);
+        assert_eq!(tree.document(), before);
+    }
+    // Nor that of an earlier revision, which comes back with this revision alone.
+    commit(&tree, json!([set("/users/anna", "password", "the third one")])).unwrap();
+    assert!(import([anna, bert, anna]).changes.is_empty());
+    assert_eq!(number("carl"), None);
+    tree.restore(1, &actor(), &Everything).unwrap();
+    assert_eq!(number("anna"), Some(anna));
+}
+
+#[test]
 fn secrets_that_no_revision_has_do_not_pile_up() {
     let tree = open(&MemoryDisk::default());
     let all = rooms::Recorders::default();
@@ -338,35 +374,18 @@ fn a_whole_configuration_replaces_the_current_one() {
     assert_eq!(problem.sentence, "line 3: the directory does not exist", "rooms are asked too");
 }
 
-/// May change users and nothing else.
-struct OnlyUsers;
-
-impl Viewer for OnlyUsers {
-    fn may_read(&self, scope: &str) -> bool {
-        scope == "users"
-    }
-
-    fn why_not(&self, scope: &str) -> Option<String> {
-        (scope != "users").then(|| format!("may not change {scope}"))
-    }
-
-    fn rights(&self) -> Rights {
-        Rights::of(Permission::parse("users:change"))
-    }
-}
-
 #[test]
 fn every_way_to_change_requires_the_right() {
     let tree = tree();
     commit(&tree, json!([set("/services/nfs", "lease", 5)])).unwrap();
     commit(&tree, json!([set("/services/nfs", "lease", 6)])).unwrap();
-    let ask = |changes| tree.commit(&request(changes), &actor(), &OnlyUsers);
+    let ask = |changes| tree.commit(&request(changes), &actor(), &ONLY_USERS);
     let both = json!([create("/users", "a", json!({})), set("/services/nfs", "lease", 7)]);
     let denied = [
         ask(both),
         ask(json!([set("/services/nfs", "no", 7)])),
-        tree.restore(1, &actor(), &OnlyUsers),
-        tree.import("format = 1\n", false, &actor(), &OnlyUsers),
+        tree.restore(1, &actor(), &ONLY_USERS),
+        tree.import("format = 1\n", false, &actor(), &ONLY_USERS),
     ];
     for result in denied {
         let problem = refused(result);
@@ -377,7 +396,7 @@ fn every_way_to_change_requires_the_right() {
     }
     assert_eq!(ask(json!([create("/users", "a", json!({}))])).unwrap().revision, 3);
     let greet =
-        tree.act(&path("/services/nfs"), "greet", &Default::default(), &actor(), &OnlyUsers);
+        tree.act(&path("/services/nfs"), "greet", &Default::default(), &actor(), &ONLY_USERS);
     assert_eq!(greet.unwrap_err().fault, Fault::Denied);
 }
 
