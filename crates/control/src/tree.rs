@@ -190,6 +190,30 @@ impl Transition<'_> {
             .map(|(.., plain)| plain.clone())
             .or_else(|| self.secrets.get(self.new, path, property))
     }
+
+    /// Refuses that a stored secret is sent to another recipient than before, if the caller may not
+    /// change everything: with a recipient of its choice it could read the secret. `recipient`
+    /// reads the settings that decide on it, from a configuration and a node.
+    pub fn other_recipient<R: PartialEq>(
+        &self,
+        path: &Path,
+        property: &str,
+        recipient: impl Fn(&Document, &Path) -> R,
+    ) -> Option<Problem> {
+        let number = self.new.set_value(path, property).filter(|_| !self.rights.are_all())?;
+        // A number that is new is that of a secret that comes with this change; and a node can have
+        // been renamed.
+        let was = |settings: &document::Settings| settings.get(property) == Some(number);
+        let (before, _) = self.old.nodes().find(|(_, settings)| was(settings))?;
+        (recipient(self.old, before) != recipient(self.new, path)).then(|| {
+            let sentence = format!(
+                "{property} would be sent to another recipient; retaining it requires the \
+                 permission *"
+            );
+            let hint = format!("set {property} again with the same change");
+            Problem::conflict(path, &sentence, &hint).property(property)
+        })
+    }
 }
 
 /// A room with a branch of the configuration that can change while it runs.

@@ -14,13 +14,21 @@ use crate::tree::{Actor, Apply, Document, Operational, Problem, Transition};
 
 impl Apply for Alerts {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
-        check(transition.new)
+        let mut problems = check(transition.new);
+        problems.extend(transition.other_recipient(&prefix(), "smtp_password", mail_server));
+        problems
     }
 
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
         self.take(transition.new, transition.secrets, transition.renamed);
         Ok(())
     }
+}
+
+/// The properties that decide where the password for mail is sent.
+fn mail_server(document: &Document, at: &Path) -> [Option<Value>; 4] {
+    ["smtp_host", "smtp_port", "smtp_security", "trusted_certificates"]
+        .map(|property| document.value(at, property))
 }
 
 /// Checks beyond those of the declarations.

@@ -20,7 +20,7 @@ use super::*;
 use crate::analytics_room::AnalyticsRoom;
 use crate::state::tests::Scratch;
 use crate::tree::tests::disk::MemoryDisk;
-use crate::tree::tests::{actor, commit, create, path, set};
+use crate::tree::tests::{Holder, actor, commit, create, path, request, set};
 use crate::tree::view;
 use crate::tree::viewer::Everything;
 use crate::tree::{Operational, Subtree};
@@ -379,6 +379,45 @@ fn mail_is_sent_under_tls_with_the_name_and_the_password() {
     scene.test("mail").unwrap();
     let mail = mailbox.next();
     assert_eq!(mail.auth, format!("PLAIN {}", base::base64::encode(b"\0box\0only for mail")));
+}
+
+#[test]
+fn the_mail_password_stays_with_its_server() {
+    let scene = Scene::new();
+    let at = "/configuration/alerts";
+    let server = json!([
+        set(at, "smtp_host", "mail.example.org"),
+        set(at, "mail_from", "box@example.org"),
+        set(at, "smtp_user", "box"),
+        set(at, "smtp_password", "only for mail"),
+    ]);
+    commit(&scene.tree, server).unwrap();
+    let viewer = Holder(&["analytics:change", "configuration:change"]);
+    let change = |changes| scene.tree.commit(&request(changes), &actor(), &viewer);
+    let other = || set(at, "smtp_host", "mail.example.net");
+    let refused = [
+        change(json!([other()])),
+        change(json!([set(at, "smtp_port", 2525)])),
+        change(json!([set(at, "trusted_certificates", "/srv/share/ca.pem")])),
+        change(json!([{ "unset": at, "property": "smtp_host" }])),
+        scene.tree.import(
+            &scene.tree.export("box").replace("example.org", "example.net"),
+            false,
+            &actor(),
+            &viewer,
+        ),
+    ];
+    for result in refused {
+        let problem = result.unwrap_err().remove(0);
+        assert_eq!(problem.property.as_deref(), Some("smtp_password"), "{problem:?}");
+    }
+    // What does not decide on the recipient; another one with another password, or without one.
+    change(json!([set(at, "mail_from", "nas@example.org")])).unwrap();
+    change(json!([other(), set(at, "smtp_password", "another")])).unwrap();
+    let without = json!({ "unset": at, "property": "smtp_password" });
+    change(json!([set(at, "smtp_host", "mail.example.com"), without])).unwrap();
+    commit(&scene.tree, json!([set(at, "smtp_password", "again")])).unwrap();
+    commit(&scene.tree, json!([other()])).unwrap();
 }
 
 #[test]

@@ -67,6 +67,18 @@ impl Endpoint {
         }
     }
 
+    /// Protocol, user, host and port of another machine.
+    pub fn server(&self) -> Option<&str> {
+        match self {
+            Self::Share { .. } => None,
+            Self::Remote { url, .. } => {
+                let (scheme, rest) = url.split_once("://")?;
+                let (at, _) = rest.split_once('/')?;
+                url.get(..scheme.len() + "://".len() + at.len())
+            }
+        }
+    }
+
     /// User and host of another machine.
     pub fn host(&self) -> Option<&str> {
         match self {

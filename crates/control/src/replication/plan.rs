@@ -75,6 +75,13 @@ impl Plan {
     pub fn host(&self) -> Option<&str> {
         self.source.host().or(self.destination.host())
     }
+
+    /// What decides which machine receives the password of an action.
+    pub fn recipient(document: &Document, at: &Path) -> Option<[Option<String>; 2]> {
+        let plan = Self::read(document, at).ok()?;
+        let server = plan.source.server().or(plan.destination.server());
+        Some([server.map(str::to_owned), plan.host_key])
+    }
 }
 
 fn schedule(document: &Document, at: &Path) -> Result<Schedule, Problem> {

@@ -339,8 +339,13 @@ struct ReplicationNode(Arc<Replication>);
 
 impl Apply for ReplicationNode {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
-        let names = transition.new.items(&prefix()).into_iter();
-        names.filter_map(|name| Plan::read(transition.new, &prefix().join(&name)).err()).collect()
+        let names = transition.new.items(&prefix());
+        let nodes = names.iter().map(|name| prefix().join(name));
+        let problem = |at: Path| match Plan::read(transition.new, &at) {
+            Ok(_) => transition.other_recipient(&at, "password", Plan::recipient),
+            Err(problem) => Some(problem),
+        };
+        nodes.filter_map(problem).collect()
     }
 
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {

@@ -24,7 +24,7 @@ use crate::appliance::ShareStatus;
 use crate::state::tests::Scratch;
 use crate::tree::store::Disk;
 use crate::tree::tests::disk::MemoryDisk;
-use crate::tree::tests::{actor, commit, create, path, set};
+use crate::tree::tests::{Holder, actor, commit, create, path, request, set};
 use crate::tree::viewer::Everything;
 use crate::tree::{Problem, Tree};
 
@@ -381,6 +381,28 @@ fn an_action_is_between_here_and_elsewhere() {
     assert_eq!(scene.state("good", "state"), Value::text("idle"));
     assert_ne!(scene.state("good", "next"), Value::Integer(0));
     assert!(scene.act("good", "stop").is_err());
+}
+
+#[test]
+fn the_password_of_an_action_stays_with_its_machine() {
+    let scene = Scene::new("/bin/true");
+    scene.action("copy", json!({"password": "not-to-be-seen"})).unwrap();
+    let rename = json!({"rename": format!("{AT}/copy"), "to": "other"});
+    let at = format!("{AT}/other");
+    let change = |changes: Json| {
+        let viewer = Holder(&["replication:change", "shares:change"]);
+        scene.tree.commit(&request(changes), &actor(), &viewer)
+    };
+    let to = |place: &str| set(&at, "destination", place);
+    change(json!([rename.clone(), to("ssh://elsewhere/copy")])).unwrap_err();
+    change(json!([rename, to("ssh://nas/another"), set(&at, "source", "data/here")])).unwrap();
+    for place in ["ssh://elsewhere/copy", "ssh://nas:2222/copy", "dsync://nas/data/copy"] {
+        let problem = change(json!([to(place)])).unwrap_err().remove(0);
+        assert_eq!(problem.property.as_deref(), Some("password"), "{problem:?}");
+    }
+    let again = set(&at, "password", "another");
+    change(json!([to("ssh://elsewhere/copy"), again])).unwrap();
+    commit(&scene.tree, json!([to("ssh://nas/copy")])).unwrap();
 }
 
 #[test]
