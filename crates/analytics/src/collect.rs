@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base::buckets;
-use base::clock::{self, NS_PER_S};
+use base::clock::{self, Clock, NS_PER_S, SystemClock};
 use base::limits::{COLLECT_AFTER_NS, COLLECT_WAIT_NS};
-use probe::core::thread_cpu_ns;
+use probe::core::{CLOCK_SET_S, thread_cpu_ns};
 use probe::hub::Hub;
 use probe::op::Protocol;
 use probe::sample::{Sample, Sampler};
@@ -46,8 +46,7 @@ impl Assembler {
         let mut frame = Frame { time: second, span: 1, covered: 1, ..Frame::default() };
         let (now, stale): (Vec<&CoreSecond>, Vec<&CoreSecond>) =
             cores.iter().partition(|c| c.second == second);
-        let lost = |c: &&CoreSecond| c.combinations.iter().map(|(_, cell)| cell.count).sum::<u64>();
-        let lost: u64 = stale.iter().map(lost).sum();
+        let lost: u64 = stale.iter().map(|second| second.operations()).sum();
         self.hub.gauges().dropped.add(lost);
         frame.dropped = lost + now.iter().map(|c| c.dropped).sum::<u64>();
         frame.tables = operations::tables(&now, &self.names);
@@ -131,12 +130,22 @@ impl Collector {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(engine: Arc<Engine>, samplers: Vec<Box<dyn Sampler>>) -> std::io::Result<Self> {
+        Self::start_with(engine, samplers, Arc::new(SystemClock))
+    }
+
+    /// As [`Self::start`], with the seconds of `clock`.
+    fn start_with(
+        engine: Arc<Engine>,
+        samplers: Vec<Box<dyn Sampler>>,
+        clock: Arc<dyn Clock>,
+    ) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let run = Run {
             assembler: Assembler::new(engine.hub().clone(), engine.names().clone()),
             samplers,
             stop: stop.clone(),
             engine,
+            clock,
         };
         let thread = std::thread::Builder::new().name("collector".into()).spawn(|| run.run())?;
         Ok(Self { stop, thread })
@@ -156,48 +165,87 @@ struct Run {
     assembler: Assembler,
     samplers: Vec<Box<dyn Sampler>>,
     stop: Arc<AtomicBool>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Why a wait for a second has ended.
+enum Waited {
+    /// All cores have closed it.
+    Closed,
+    /// One has not in good time.
+    TooLong,
+    /// The clock was set back: it is another second now.
+    SetBack,
+    /// The collector is to end.
+    Stopped,
 }
 
 impl Run {
     fn run(mut self) {
-        let mut second = clock::wall_ns() / NS_PER_S;
+        let mut second = self.present();
         // So that the first frame has rates. The gauges are not read here: what a counter has by
         // now would be in no frame.
-        let now = clock::wall_ns();
+        let now = self.clock.wall_ns();
         self.samplers.iter_mut().for_each(|s| s.begin(now));
         while !self.stop.load(Ordering::Acquire) {
-            let done = self.wait_for(second);
-            if self.stop.load(Ordering::Acquire) {
-                break;
-            }
-            if !done {
-                self.engine.hub().gauges().missed_seconds.add(1);
+            match self.wait_for(second) {
+                Waited::Closed => {}
+                Waited::TooLong => self.engine.hub().gauges().missed_seconds.add(1),
+                Waited::SetBack => {
+                    second = self.set_back(second);
+                    continue;
+                }
+                Waited::Stopped => break,
             }
             self.collect(second);
-            second = next(second, clock::wall_ns() / NS_PER_S);
+            second = next(second, self.present());
         }
         // The rest of what the cores have finished, up to the present second.
-        while second <= clock::wall_ns() / NS_PER_S {
+        while second <= self.present() {
             self.collect(second);
             second += 1;
         }
         self.engine.close();
     }
 
-    /// Waits until the cores have closed `second`; `false` when one has not in good time.
-    fn wait_for(&self, second: u64) -> bool {
+    /// Seconds since the epoch.
+    fn present(&self) -> u64 {
+        self.clock.wall_ns() / NS_PER_S
+    }
+
+    /// Waits until the cores have closed `second`.
+    fn wait_for(&self, second: u64) -> Waited {
         let end = (second + 1) * NS_PER_S;
         loop {
-            let now = clock::wall_ns();
-            if self.stop.load(Ordering::Acquire) || now > end + COLLECT_WAIT_NS {
-                return false;
+            let now = self.clock.wall_ns();
+            if self.stop.load(Ordering::Acquire) {
+                return Waited::Stopped;
+            }
+            if is_set_back(second, now / NS_PER_S) {
+                return Waited::SetBack;
+            }
+            if now > end + COLLECT_WAIT_NS {
+                return Waited::TooLong;
             }
             if now >= end + COLLECT_AFTER_NS && self.engine.hub().closed() > second {
-                return true;
+                return Waited::Closed;
             }
             let early = Duration::from_nanos((end + COLLECT_AFTER_NS).saturating_sub(now));
             std::thread::park_timeout(early.max(POLL));
         }
+    }
+
+    /// Follows a clock that was set back while `second` was waited for; returns the present second.
+    fn set_back(&self, second: u64) -> u64 {
+        // Cores see the time of their stamps.
+        clock::discipline();
+        let present = self.present();
+        base::warning!("analytics", "the clock was set back by {} s", second - present.min(second));
+        // Their numbers come again, and belong to other operations then.
+        let lost = self.engine.hub().take_before(u64::MAX);
+        let lost: u64 = lost.iter().map(|second| second.operations()).sum();
+        self.engine.hub().gauges().dropped.add(lost);
+        present
     }
 
     fn collect(&mut self, second: u64) {
@@ -213,16 +261,24 @@ impl Run {
     }
 
     fn samples(&mut self) -> Vec<Sample> {
-        let now = clock::wall_ns();
+        let now = self.clock.wall_ns();
         self.samplers.iter_mut().flat_map(|s| s.sample(now)).collect()
     }
 }
 
+/// Seconds that the collector makes up for; beyond, the clock was set or the machine slept.
+const BEHIND_MAX: u64 = 10;
+
 /// The second after `second`; the present one when the clock was set or the machine slept.
 fn next(second: u64, now: u64) -> u64 {
-    const BEHIND_MAX: u64 = 10;
     let next = second + 1;
-    if now > next + BEHIND_MAX || now + 1 < second { now.max(next) } else { next }
+    if now > next + BEHIND_MAX || is_set_back(next, now) { now } else { next }
+}
+
+/// Whether the clock is so far before `second` that it was set: as cores see it. Less is waited
+/// for, so that no second comes twice.
+fn is_set_back(second: u64, now: u64) -> bool {
+    now + CLOCK_SET_S < second
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use crate::op::OpRecord;
 use crate::second::Aggregate;
 
 /// A clock that went back by more than this many seconds was set: the open seconds are discarded.
-const CLOCK_SET_S: u64 = 5;
+/// One that went back by less is waited for.
+pub const CLOCK_SET_S: u64 = 5;
 
 /// The only writer of a core's ring. Moves between threads, is never shared by two.
 pub struct CoreProbe {
@@ -100,6 +101,7 @@ impl CoreProbe {
     pub fn idle(&mut self, now_ns: u64) -> bool {
         let waiting = self.shared().ring.head() - self.tail;
         if now_ns < self.close_ns
+            && !self.is_set_back(now_ns)
             && (waiting == 0
                 || waiting < AGGREGATE_BATCH && now_ns < self.last_ns + AGGREGATE_DELAY_NS)
         {
@@ -124,6 +126,11 @@ impl CoreProbe {
     /// [`Self::idle`] before.
     pub fn rest_ns(&self, now_ns: u64) -> u64 {
         self.close_ns.saturating_sub(now_ns)
+    }
+
+    /// Whether the clock was set back: the present second would not be closed until it catches up.
+    fn is_set_back(&self, now_ns: u64) -> bool {
+        now_ns + (CLOCK_SET_S + 1) * NS_PER_S < self.close_ns
     }
 
     /// Gives the memory of the records back when none came for long; all are aggregated.
@@ -200,8 +207,11 @@ impl CoreProbe {
     fn close(&mut self, now_ns: u64) {
         let upto = now_ns.saturating_sub(SECOND_GRACE_NS) / NS_PER_S;
         let set_back = upto + CLOCK_SET_S < self.closed;
+        if set_back {
+            self.discard(now_ns);
+        }
         for n in [1, 0] {
-            if set_back || self.open[n].second < upto {
+            if self.open[n].second < upto {
                 self.publish(n);
             }
         }
@@ -210,6 +220,17 @@ impl CoreProbe {
             self.shared().set_closed(upto);
         }
         self.close_ns = (self.closed + 1) * NS_PER_S + SECOND_GRACE_NS;
+    }
+
+    /// Drops the open seconds: their numbers come again, and would have their operations then.
+    fn discard(&mut self, now_ns: u64) {
+        for n in [1, 0] {
+            if std::mem::take(&mut self.used[n]) {
+                let lost = self.open[n].take(0).operations();
+                self.hub.gauges().dropped.add(lost);
+            }
+        }
+        self.hub.set_back(self.core, self.tail, now_ns);
     }
 
     fn publish(&mut self, n: usize) {

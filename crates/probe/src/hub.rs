@@ -32,6 +32,10 @@ pub(crate) struct CoreShared {
     prepared: AtomicU64,
     /// All seconds before this one are in `finished`.
     closed: AtomicU64,
+    /// Records before this position of the ring are from before the clock was set back.
+    set_back: AtomicU64,
+    /// The time when the clock was set back, in ns; 0: it was not.
+    set_back_ns: AtomicU64,
     finished: Mutex<VecDeque<CoreSecond>>,
 }
 
@@ -48,7 +52,7 @@ impl CoreShared {
             return 0;
         }
         let lost = finished.pop_front();
-        lost.map_or(0, |s| s.combinations.iter().map(|(_, cell)| cell.count).sum())
+        lost.map_or(0, |second| second.operations())
     }
 
     pub(crate) fn set_tail(&self, position: u64) {
@@ -90,7 +94,7 @@ pub struct Hub {
     collect: AtomicBool,
     /// When collection was off, from and to in ns.
     pauses: Mutex<VecDeque<(u64, u64)>>,
-    started_ns: u64,
+    started_ns: AtomicU64,
 }
 
 impl Hub {
@@ -103,6 +107,8 @@ impl Hub {
             tail: AtomicU64::new(0),
             prepared: AtomicU64::new(0),
             closed: AtomicU64::new(0),
+            set_back: AtomicU64::new(0),
+            set_back_ns: AtomicU64::new(0),
             finished: Mutex::default(),
         };
         Arc::new(Self {
@@ -113,7 +119,7 @@ impl Hub {
             gauges: Gauges::default(),
             collect: AtomicBool::new(true),
             pauses: Mutex::default(),
-            started_ns: wall_ns(),
+            started_ns: AtomicU64::new(wall_ns()),
         })
     }
 
@@ -209,6 +215,14 @@ impl Hub {
         taken
     }
 
+    /// The clock was set back to `now_ns`. The records of a core before `position` have times that
+    /// come again; readers find records by their time, and would stop at these.
+    pub(crate) fn set_back(&self, core: usize, position: u64, now_ns: u64) {
+        self.started_ns.fetch_min(now_ns, Ordering::AcqRel);
+        self.cores[core].set_back.store(position, Ordering::Release);
+        self.cores[core].set_back_ns.store(now_ns, Ordering::Release);
+    }
+
     /// Records that wait for their core to count them; the rings have room for
     /// [`Hub::waiting_max`].
     pub fn waiting(&self) -> u64 {
@@ -223,11 +237,16 @@ impl Hub {
 
     /// What the recorder holds now.
     pub fn recorded(&self) -> Recorded {
-        let mut recorded = Recorded { since_ns: self.started_ns, bytes: 0, records: 0 };
-        for ring in self.cores.iter().map(|c| &c.ring) {
+        let since_ns = self.started_ns.load(Ordering::Acquire);
+        let mut recorded = Recorded { since_ns, bytes: 0, records: 0 };
+        for core in &self.cores {
+            let ring = &core.ring;
             recorded.bytes += ring.bytes();
             recorded.records += ring.head() - ring.oldest();
-            if let Some(dropped_ns) = ring.dropped_ns() {
+            let set_back_ns = core.set_back_ns.load(Ordering::Acquire);
+            if set_back_ns > 0 && ring.oldest() <= core.set_back.load(Ordering::Acquire) {
+                recorded.since_ns = recorded.since_ns.max(set_back_ns);
+            } else if let Some(dropped_ns) = ring.dropped_ns() {
                 recorded.since_ns = recorded.since_ns.max(dropped_ns);
             } else if ring.oldest() > 0 {
                 // Overtaken at once on a busy ring: a later one is true as well.
@@ -242,9 +261,10 @@ impl Hub {
     /// Shows every recorded operation with `done_ns` in `from_ns..to_ns` to `visit`, core by core.
     /// What it returns holds after the last visit: seconds before `since_ns` were seen in part.
     pub fn scan(&self, from_ns: u64, to_ns: u64, mut visit: impl FnMut(&OpRecord)) -> Recorded {
-        for ring in self.cores.iter().map(|c| &c.ring) {
+        for core in &self.cores {
+            let ring = &core.ring;
             // Stamps of one core may change places within the grace, not beyond a second.
-            let first = first_at(ring, from_ns.saturating_sub(NS_PER_S));
+            let first = first_at(core, from_ns.saturating_sub(NS_PER_S));
             for position in first..ring.head() {
                 let Some(record) = ring.read(position) else { continue };
                 if record.done_ns >= to_ns.saturating_add(NS_PER_S) {
@@ -260,8 +280,10 @@ impl Hub {
 }
 
 /// Position of the first record done at or after `ns`, by halving.
-fn first_at(ring: &CoreRing, ns: u64) -> u64 {
-    let (mut low, mut high) = (ring.oldest(), ring.head());
+fn first_at(core: &CoreShared, ns: u64) -> u64 {
+    let ring = &core.ring;
+    let set_back = core.set_back.load(Ordering::Acquire);
+    let (mut low, mut high) = (ring.oldest().max(set_back), ring.head());
     while low < high {
         let middle = low + (high - low) / 2;
         match ring.read(middle) {

@@ -110,6 +110,13 @@ pub struct CoreSecond {
     pub dropped: u64,
 }
 
+impl CoreSecond {
+    /// How many operations it has.
+    pub fn operations(&self) -> u64 {
+        self.combinations.iter().map(|(_, cell)| cell.count).sum()
+    }
+}
+
 const NONE: u32 = u32::MAX;
 /// Slots of the index over the combinations: twice the entries.
 const SLOTS: usize = 2 * COMBINATIONS_MAX;

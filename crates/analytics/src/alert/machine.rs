@@ -75,6 +75,8 @@ impl Machine {
     /// before them no longer counts. A clock that was set back starts a new run as well.
     pub fn step(&mut self, timing: Timing, reading: Reading) -> Option<Happening> {
         let Reading { second, met, open } = reading;
+        // After a clock that was set back, repetitions would not be due until it catches up.
+        self.notified = self.notified.map(|at| at.min(second));
         let met = met?;
         if met && !open && self.fired.is_none() {
             // Outside of its hours nothing builds up.

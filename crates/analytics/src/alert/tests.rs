@@ -76,6 +76,10 @@ fn a_clock_that_was_set_back_starts_again() {
         [at(100), at(101), at(50), at(51), at(52)],
         [None, None, None, None, Some(Happening::Fired)]
     );
+    // Repetitions do not wait until the clock catches up.
+    let timing = Timing { repeat: 2, ..TIMING };
+    let mut at = |second| machine.step(timing, Reading { second, met: Some(true), open: true });
+    assert_eq!([at(20), at(21), at(22)], [None, None, Some(Happening::Again)]);
 }
 
 #[test]

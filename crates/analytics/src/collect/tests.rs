@@ -1,5 +1,6 @@
 //! The running collector, from a record to a live answer; and what it does when time jumps.
 
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use probe::hub::HubOptions;
@@ -64,8 +65,67 @@ fn the_collector_follows_the_clock() {
     assert_eq!(next(100, 101), 101);
     assert_eq!(next(100, 105), 101);
     assert_eq!(next(100, 200), 200);
-    // Set back: it waits rather than write a second twice.
-    assert_eq!(next(100, 50), 101);
+    // Set back by a little: it waits rather than write a second twice.
+    assert_eq!(next(100, 97), 101);
+    assert_eq!(next(100, 50), 50);
+}
+
+/// A clock that the test sets.
+struct SetClock(AtomicU64);
+
+impl Clock for SetClock {
+    fn monotonic_ns(&self) -> u64 {
+        self.wall_ns()
+    }
+
+    fn wall_ns(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Reports that the collector has begun.
+struct Begun(std::sync::mpsc::Sender<()>);
+
+impl Sampler for Begun {
+    fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
+        Vec::new()
+    }
+
+    fn begin(&mut self, _now_ns: u64) {
+        self.0.send(()).expect("a test that waits");
+    }
+}
+
+#[test]
+fn live_data_continue_when_the_clock_is_set_back() {
+    let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 20 });
+    let engine = Engine::new(hub.clone(), Arc::new(HubResolver(hub)), None);
+    let mut ticks = engine.ticks().expect("a subscription");
+    let clock = Arc::new(SetClock(AtomicU64::new(5_000 * NS_PER_S)));
+    let (begun, begins) = std::sync::mpsc::channel();
+    let collector = Collector::start_with(engine, vec![Box::new(Begun(begun))], clock.clone());
+    let collector = collector.expect("a thread");
+    begins.recv_timeout(Duration::from_secs(60)).expect("it begins");
+    // The clock runs from a second on, until a frame is made; its second, and that of the clock.
+    let mut run_from = |start: u64| {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        for now in start.. {
+            assert!(Instant::now() < deadline, "no frame after the clock was set to {start}");
+            clock.0.store(now * NS_PER_S + COLLECT_AFTER_NS, Ordering::SeqCst);
+            collector.thread.thread().unpark();
+            if let Some(tick) = ticks.recv_timeout(Duration::from_millis(20)) {
+                return (tick.frame.time, now);
+            }
+        }
+        unreachable!("the range has no end")
+    };
+    assert_eq!(run_from(5_000).0, 5_000);
+    // By an hour: it continues with what the clock shows.
+    let (second, now) = run_from(1_400);
+    assert!((1_400..now).contains(&second), "{second} at {now}");
+    // By two seconds: each second comes once.
+    assert_eq!(run_from(second - 1).0, second + 1);
+    collector.stop();
 }
 
 #[test]

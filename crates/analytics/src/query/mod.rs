@@ -5,6 +5,7 @@
 //! answer includes its source, its exactness, and how far back it could go.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::clock::{NS_PER_S, wall_ns};
@@ -106,6 +107,9 @@ pub struct Engine {
     recent: Mutex<VecDeque<Arc<Frame>>>,
     bus: Bus,
     problem: Mutex<Option<String>>,
+    /// Seconds from this one on are in memory alone, because the clock was set back and the store
+    /// has other seconds of these numbers; [`u64::MAX`]: the store has all.
+    unstored: AtomicU64,
 }
 
 impl Engine {
@@ -119,6 +123,7 @@ impl Engine {
             recent: Mutex::default(),
             bus: Bus::default(),
             problem: Mutex::default(),
+            unstored: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -167,16 +172,27 @@ impl Engine {
         frame.tables.extend(kept);
         if let Some(store) = &self.store {
             let problem = match store.append(&frame) {
-                Ok(true) => None,
-                Ok(false) => Some(
-                    "the clock was set back: recording is paused until it catches up".to_owned(),
-                ),
+                Ok(true) => {
+                    self.unstored.store(u64::MAX, Ordering::Relaxed);
+                    None
+                }
+                Ok(false) => {
+                    self.unstored.fetch_min(frame.time, Ordering::Relaxed);
+                    Some(
+                        "the clock was set back: recording is paused until it catches up"
+                            .to_owned(),
+                    )
+                }
                 Err(error) => Some(format!("statistics are not being stored: {error}")),
             };
             *self.problem.lock().unwrap_or_else(|e| e.into_inner()) = problem;
         }
         let frame = Arc::new(frame);
         let mut recent = self.recent();
+        // The clock was set back: these seconds come again.
+        while recent.back().is_some_and(|last| last.time >= frame.time) {
+            recent.pop_back();
+        }
         if recent.len() >= SECONDS_IN_MEMORY {
             recent.pop_front();
         }
@@ -285,17 +301,23 @@ impl Engine {
         if fidelity == Fidelity::Second && memory <= grid.from || self.store.is_none() {
             recent.iter().for_each(|frame| plan.add(&mut bins, frame));
         } else if let Some(store) = &self.store {
+            let unstored = match fidelity {
+                Fidelity::Second => self.unstored.load(Ordering::Relaxed),
+                _ => u64::MAX,
+            };
             let want = |stat: &str, dimensions: [&str; 2]| plan.wants(stat, dimensions);
             // The coarse frames, then finer ones for what they do not reach yet.
             let mut from = grid.from;
             for fidelity in Fidelity::ALL.into_iter().rev().filter(|f| *f <= fidelity) {
                 let mut reached = from;
-                store.read(fidelity, (from, grid.to), &want, &mut |frame| {
+                store.read(fidelity, (from, grid.to.min(unstored)), &want, &mut |frame| {
                     plan.add(&mut bins, &frame);
                     reached = frame.time + fidelity.span();
                 })?;
                 from = from.max(reached);
             }
+            let unstored = recent.iter().filter(|frame| frame.time >= unstored);
+            unstored.for_each(|frame| plan.add(&mut bins, frame));
         }
         let mut data = self.answer(stat, statistic, bins, top, Source::Store);
         data.note = joined(note.into_iter().chain(data.note));

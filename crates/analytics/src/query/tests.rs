@@ -82,6 +82,28 @@ fn what_is_kept_by_the_minute_only_is_answered_by_the_minute() {
 }
 
 #[test]
+fn seconds_that_come_again_are_answered_from_memory_while_the_store_has_others() {
+    let dir = folder("set-back");
+    let engine = engine(&dir, Retention::default());
+    (T..T + 1_000).for_each(|time| engine.push(frame(time)));
+    assert_eq!(engine.problem(), None);
+    // The frame of a second has as many operations as one of the next hour's.
+    let again = |time| Frame { time, ..frame(time % 60 + 30) };
+    (T + 540..T + 550).for_each(|time| engine.push(again(time)));
+    let problem = engine.problem().expect("recording is paused");
+    assert!(problem.starts_with("the clock was set back"), "{problem}");
+    let seconds = |from: u64, to: u64| ask(&engine, "nfs3.ops", T + from, T + to, 1).total;
+    let plus = |n: u64| Some(1.0 + n as f64);
+    assert_eq!(seconds(545, 551), [plus(35), plus(36), plus(37), plus(38), plus(39), None]);
+    assert_eq!(seconds(538, 542), [plus(58), plus(59), plus(30), plus(31)]);
+    // What was recorded before is still there, and recording continues.
+    engine.push(frame(T + 1_000));
+    assert_eq!(engine.problem(), None);
+    assert_eq!(seconds(538, 542), [plus(58), plus(59), plus(0), plus(1)]);
+    std::fs::remove_dir_all(&dir).expect("removed");
+}
+
+#[test]
 fn intervals_count_back_from_now_and_are_bounded() {
     let dir = folder("intervals");
     let engine = engine(&dir, Retention::default());

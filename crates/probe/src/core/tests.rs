@@ -96,6 +96,35 @@ fn out_of_order_after_a_gap_still_finds_its_second() {
 }
 
 #[test]
+fn a_core_follows_a_clock_that_was_set_back() {
+    let hub = hub(1 << 20);
+    let mut core = hub.core(0);
+    core.finish(&read(5_000 * S, 1));
+    core.idle(5_001 * S + SECOND_GRACE_NS);
+    core.finish(&read(5_001 * S + SECOND_GRACE_NS, 1));
+    core.idle(5_001 * S + S / 2);
+    assert_eq!(hub.closed(), 5_001);
+    // By a little: what is done before the clock catches up counts for the second that is open.
+    core.finish(&read(4_999 * S, 1));
+    core.idle(4_999 * S);
+    assert_eq!(hub.closed(), 5_001);
+    // By an hour, and few operations come, or none.
+    let set = 1_400 * S + SECOND_GRACE_NS;
+    core.idle(set);
+    assert_eq!((hub.closed(), core.rest_ns(set)), (1_400, S));
+    core.finish(&read(set + 1, 1));
+    core.idle(set + S);
+    let seconds = hub.take_before(u64::MAX);
+    let counts: Vec<_> = seconds.iter().map(|s| (s.second, total(s))).collect();
+    assert_eq!(counts, [(1_400, 1), (5_000, 1)]);
+    assert_eq!(hub.gauges().dropped.get(), 2, "of the second that was open");
+    // Readers of the recorder do not stop at records of a later time.
+    let mut found = 0;
+    let recorded = hub.scan(1_400 * S, 1_401 * S, |_| found += 1);
+    assert_eq!((found, recorded.since_ns), (1, set));
+}
+
+#[test]
 fn an_overrun_is_counted() {
     let hub = hub(64 * 64);
     let mut core = hub.core(0);
