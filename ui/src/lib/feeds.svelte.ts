@@ -18,6 +18,8 @@ const POLL_MS = 5000;
 const PATIENCE = 3;
 /** Seconds of the stream kept aside; a request that takes longer leaves a gap, which is asked for again. */
 const RECENT_MAX = 30;
+/** A second so much earlier than the newest one means that the server's clock was set back. */
+const CLOCK_SET = 60;
 /** Wheel and keys move the view in small steps; the server is asked once they pause. */
 const SETTLE_MS = 150;
 
@@ -167,6 +169,7 @@ export class Feeds {
   #second(second: Data): void {
     const time = second.times[0];
     if (time === undefined) return;
+    if (time + CLOCK_SET < this.#newest) this.#setBack(time);
     const name = canonical(second.stat);
     for (const feed of this.#feeds.values()) {
       if (feed.canonical !== name) continue;
@@ -177,6 +180,16 @@ export class Feeds {
     }
     this.#newest = Math.max(this.#newest, time + 1);
     nextFrame(this.#advance);
+  }
+
+  /** What is known lies in the future now: it is forgotten, and asked for again. */
+  #setBack(time: number): void {
+    this.#newest = time + 1;
+    for (const feed of this.#feeds.values()) {
+      Object.assign(feed, { loaded: null, recent: [], asked: 0 });
+    }
+    // With the server's time, which decides what is asked for; a sign-in that ended is noticed by the stream.
+    session.refresh().then(() => this.#loadAll(), () => undefined);
   }
 
   #streamState(state: StreamState): void {
