@@ -25,6 +25,7 @@ use std::thread::JoinHandle;
 use analytics::alert::{Event, Happening, Machine, Rule};
 use analytics::bus::Closer;
 use analytics::query::Engine;
+use base::clock::{NS_PER_S, wall_ns};
 use base::limits::{ALERT_RECENT_MAX, ALERT_RETRY};
 use base::node::Path;
 
@@ -164,7 +165,8 @@ impl Alerts {
     }
 
     /// Applies a configuration that was checked. Alerts with an unchanged condition retain their
-    /// state.
+    /// state; the recipients of others that were firing receive that they have cleared: no later
+    /// message would end what they have open.
     fn take(&self, document: &Document, secrets: &Secrets, renamed: &[(Path, Path)]) {
         let mut inner = self.inner();
         for (from, to) in renamed.iter().filter(|(from, _)| from.parent() == Some(prefix())) {
@@ -175,6 +177,7 @@ impl Alerts {
             self.outbox.renamed(from, to);
         }
         let mut before = std::mem::take(&mut inner.watched);
+        let second = wall_ns() / NS_PER_S;
         for name in document.items(&prefix()) {
             let at = prefix().join(&name);
             let Ok(rule) = Rule::read(&|property| document.value(&at, property)) else { continue };
@@ -186,14 +189,23 @@ impl Alerts {
             let unkept = old.as_ref().filter(keeps_as).and_then(|old| old.unkept.clone());
             let (machine, seen) = match old {
                 Some(old) if same => (old.machine, old.seen),
-                _ => Default::default(),
+                Some(old) => {
+                    let disabled = !rule.enabled;
+                    let why = if disabled { "it was disabled" } else { "it was changed" };
+                    self.ended(&mut inner, &name, &old, why, second);
+                    Default::default()
+                }
+                None => Default::default(),
             };
             let rule = Arc::new(rule);
             let watched =
                 Watched { rule, webhook_secret, machine, seen, last_fired, fired, unkept };
             inner.watched.insert(name, watched);
         }
-        before.keys().for_each(|gone| self.outbox.forget(gone));
+        for (gone, old) in &before {
+            self.ended(&mut inner, gone, old, "it was removed", second);
+            self.outbox.forget(gone);
+        }
         inner.settings = settings(document, secrets);
     }
 
@@ -258,15 +270,30 @@ impl Alerts {
             watched.fired += 1;
         }
         let Some(watched) = inner.watched.get(name) else { return };
-        let message = Arc::new(self.message(name, watched, kind, second));
-        for target in Self::targets(inner, watched) {
-            self.outbox.post(name, target, message.clone());
+        let message = self.message(name, watched, kind, second);
+        let targets = Self::targets(inner, watched);
+        self.post(inner, targets, message);
+    }
+
+    /// Reports the end of an alert that is firing, to its recipients so far.
+    fn ended(&self, inner: &mut Inner, name: &str, old: &Watched, why: &'static str, second: u64) {
+        if old.machine.firing_since().is_some() {
+            let message = self.message(name, old, Kind::Ended(why), second);
+            let targets = Self::targets(inner, old);
+            self.post(inner, targets, message);
+        }
+    }
+
+    fn post(&self, inner: &mut Inner, targets: Vec<Target>, message: Message) {
+        let message = Arc::new(message);
+        for target in targets {
+            self.outbox.post(&message.alert, target, message.clone());
         }
         base::info!("alerts", "{}", message.line());
         if inner.recent.len() >= ALERT_RECENT_MAX {
             inner.recent.pop_front();
         }
-        let at = base::units::utc(second.cast_signed());
+        let at = base::units::utc(message.second.cast_signed());
         inner.recent.push_back(format!("{at} {}", message.line()));
     }
 }

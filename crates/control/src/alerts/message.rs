@@ -17,6 +17,8 @@ pub(super) enum Kind {
     Fired,
     Again,
     Cleared,
+    /// It fired, and does not watch any more, or something else: why.
+    Ended(&'static str),
     Test,
 }
 
@@ -26,7 +28,7 @@ impl Kind {
         match self {
             Self::Fired => "fired",
             Self::Again => "repeated",
-            Self::Cleared => "cleared",
+            Self::Cleared | Self::Ended(_) => "cleared",
             Self::Test => "test",
         }
     }
@@ -35,7 +37,7 @@ impl Kind {
         match self {
             Self::Fired => "fired",
             Self::Again => "is still firing",
-            Self::Cleared => "has cleared",
+            Self::Cleared | Self::Ended(_) => "has cleared",
             Self::Test => "is tested",
         }
     }
@@ -44,7 +46,7 @@ impl Kind {
     fn severity(self) -> u8 {
         match self {
             Self::Fired | Self::Again => 4,
-            Self::Cleared => 5,
+            Self::Cleared | Self::Ended(_) => 5,
             Self::Test => 6,
         }
     }
@@ -95,6 +97,7 @@ impl Message {
                 Some(value) => format!("it is {}", figure(value, self.rule.unit())),
                 None => "the condition has cleared".to_owned(),
             },
+            Kind::Ended(why) => why.to_owned(),
             Kind::Test => "this is a test message".to_owned(),
             _ => state(&self.rule, &self.seen),
         };

@@ -170,7 +170,7 @@ impl Outbox {
 
     /// Has a message delivered.
     pub fn post(&self, alert: &str, target: Target, message: Arc<Message>) {
-        self.0.standing(alert, |standing| standing.waiting += 1);
+        self.0.standings().entry(alert.to_owned()).or_default().waiting += 1;
         let lane = target.lane();
         self.0.push(lane, Job { alert: alert.to_owned(), target, message, tried: 0, due_ns: 0 });
     }
@@ -205,8 +205,11 @@ impl Shared {
         self.standings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// One that was removed since has none, and gets none.
     fn standing(&self, alert: &str, change: impl FnOnce(&mut Standing)) {
-        change(self.standings().entry(alert.to_owned()).or_default());
+        if let Some(standing) = self.standings().get_mut(alert) {
+            change(standing);
+        }
     }
 
     fn push(&self, lane: usize, job: Job) {

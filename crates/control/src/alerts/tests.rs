@@ -457,6 +457,40 @@ fn an_alert_continues_under_another_name_and_restarts_with_another_limit() {
 }
 
 #[test]
+fn what_fires_has_cleared_for_its_recipients_when_it_is_removed_or_changed() {
+    let at = "/configuration/alerts/reads";
+    let ends = [
+        (json!([{ "destroy": at, "confirm": true }]), "it was removed"),
+        (json!([set(at, "limit", 1_000)]), "it was changed"),
+        // Also those that it does not have any more.
+        (json!([set(at, "limit", 1_000), set(at, "webhook", "http://[::1]:1/")]), "it was changed"),
+        (json!([set(at, "enabled", false)]), "it was disabled"),
+    ];
+    for (changes, why) in ends {
+        let mut scene = Scene::new();
+        let web = Web::start(&[200, 200, 200]);
+        scene.alert("reads", json!({ "for": 1, "clear_for": 1, "webhook": web.url("/") }));
+        scene.seconds(&[500]);
+        let event = |post: sinks::Post| {
+            let body: Json = serde_json::from_str(&post.body).unwrap();
+            (body["event"].clone(), body["text"].clone())
+        };
+        assert_eq!(event(web.next()).0, "fired");
+        commit(&scene.tree, changes).unwrap();
+        let text = format!("alert reads has cleared: {why}");
+        assert_eq!(event(web.next()), (json!("cleared"), json!(text)));
+        assert_eq!(scene.recent()[0][20..], text);
+        assert!(scene.alerts.firing().is_empty());
+        // Once, and not if it does not fire.
+        scene.seconds(&[0, 0]);
+        scene.alert("quiet", json!({ "webhook": web.url("/") }));
+        commit(&scene.tree, json!([set("/configuration/alerts/quiet", "limit", 7)])).unwrap();
+        assert_eq!(scene.recent().len(), 2, "{:?}", scene.recent());
+        assert_eq!(scene.state("quiet", "waiting"), Value::Integer(0));
+    }
+}
+
+#[test]
 fn the_outbox_is_bounded_and_waits_longer_each_time() {
     let scene = Scene::new();
     scene.alert("reads", json!({}));
