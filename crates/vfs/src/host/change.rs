@@ -68,7 +68,7 @@ impl HostFs {
     /// Adds a flush of the whole file system, for what cannot be flushed separately.
     pub(super) fn flush_all(&self, flush: &mut Flush, site: FlushSite) {
         if !self.inline.all {
-            flush.and(site, Arc::new(AllFlush(Arc::clone(&self.shared))));
+            flush.and(site, self.all_flush());
         }
     }
 
@@ -385,7 +385,12 @@ impl HostFs {
     /// The table first: entries of files that do not exist yet are harmless.
     pub(super) fn flush_whole(&self) -> Flush {
         let table = Arc::new(TableFlush(Arc::clone(&self.table)));
-        Flush { targets: vec![table, Arc::new(AllFlush(Arc::clone(&self.shared)))] }
+        Flush { targets: vec![table, self.all_flush()] }
+    }
+
+    fn all_flush(&self) -> Arc<AllFlush> {
+        let nodes = self.syncs.then(|| Arc::clone(&self.nodes));
+        Arc::new(AllFlush { shared: Arc::clone(&self.shared), nodes })
     }
 
     fn flush_table(&self, flush: &mut Flush) {

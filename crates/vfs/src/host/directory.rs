@@ -8,7 +8,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::births::Births;
 use super::ids::Ident;
@@ -190,7 +189,7 @@ impl HostFs {
     /// Lets go of all files: another state of the file system is below the same directory, after a
     /// rollback, and each is looked for again by its handle.
     pub fn renew(&self) {
-        self.shared.dirty.fetch_sub(self.nodes.clear(), Ordering::Relaxed);
+        self.nodes.clear();
         *lock(&self.searched) = None;
         self.note_root();
     }

@@ -19,6 +19,7 @@ use crate::fs::{Durable, Result};
 use crate::host::flush_state::{FlushShared, Inner, Waiter};
 use crate::host::lock::lock;
 use crate::host::node::Node;
+use crate::host::nodes::Nodes;
 use crate::host::sys;
 use crate::status::Status;
 
@@ -91,19 +92,35 @@ impl NodeFlush {
 /// The whole file system, for a link or a special file with changed attributes: there is no
 /// descriptor to flush one by. Where the kernel does not pass syncfs(2) on (FUSE), the flush of its
 /// directory must suffice.
-pub struct AllFlush(pub Arc<FlushShared>);
+pub struct AllFlush {
+    /// The file system.
+    pub shared: Arc<FlushShared>,
+    /// Its files, where syncfs(2) is passed on: those with unstable writes have none left
+    /// afterwards.
+    pub nodes: Option<Arc<Nodes>>,
+}
 
 impl Durable for AllFlush {
     fn key(&self) -> u64 {
         // Nodes have small numbers; this, like a table, has an address.
-        Arc::as_ptr(&self.0) as u64 | 1 << 63
+        Arc::as_ptr(&self.shared) as u64 | 1 << 63
     }
 
     fn flush(&self) -> Result<()> {
-        sys::sync_all(self.0.mount.as_fd()).map_err(|_| {
-            self.0.failures.fetch_add(1, Ordering::Relaxed);
+        // Taken before: what is written from now on is flushed or not. Mostly there are none, and
+        // the table need not be searched.
+        let has_dirty = self.shared.dirty.load(Ordering::Relaxed) > 0;
+        let nodes = self.nodes.as_ref().filter(|_| has_dirty);
+        let dirty = nodes.map(|nodes| nodes.dirty()).unwrap_or_default();
+        sys::sync_all(self.shared.mount.as_fd()).map_err(|_| {
+            self.shared.failures.fetch_add(1, Ordering::Relaxed);
             Status::Io
-        })
+        })?;
+        let mut outcome = Ok(());
+        for (node, upto) in dirty {
+            outcome = node.flush.flushed_with_all(upto, &self.shared).and(outcome);
+        }
+        outcome
     }
 }
 
@@ -116,28 +133,14 @@ impl Durable for NodeFlush {
         let state = &self.node.flush;
         // One flush of a file at a time: of two at once only one would see the error.
         let mut inner = lock(&state.inner);
-        let upto = state.seq.load(Ordering::Acquire);
-        let outcome = self.sync(&inner);
-        match outcome {
-            Ok(()) => {}
-            Err(error) => {
-                self.shared.failures.fetch_add(1, Ordering::Relaxed);
-                inner.lose(upto);
-                inner.done = upto;
-                state.losses.fetch_add(1, Ordering::AcqRel);
-                return Err(match Status::from(error) {
-                    full @ (Status::NoSpace | Status::Quota) => full,
-                    _ => Status::Io,
-                });
+        let upto = state.last_change();
+        match self.sync(&inner) {
+            Ok(()) => {
+                state.flushed(&mut inner, upto);
+                Ok(())
             }
+            Err(error) => Err(state.lost(&mut inner, upto, &self.shared, error.into())),
         }
-        inner.done = inner.done.max(upto);
-        // A write that came after `upto` was read keeps the file dirty.
-        if state.seq.load(Ordering::Acquire) == upto && state.dirty.swap(false, Ordering::AcqRel) {
-            inner.fd = None;
-            self.shared.dirty.fetch_sub(1, Ordering::Relaxed);
-        }
-        Ok(())
     }
 
     fn covered(&self, outcome: Result<()>) -> Result<()> {

@@ -252,7 +252,7 @@ pub struct HostFs {
     whole: bool,
     /// Whether it is the root of this machine.
     machine_root: bool,
-    /// Whether syncfs(2) reaches the disk: the kernel hands it on to no file system in user space.
+    /// See [`sys::syncs_all`].
     syncs: bool,
     inline: Inline,
     /// See [`Abilities::time_delta_ns`].
@@ -314,7 +314,7 @@ impl HostFs {
             rules: switches || acting::own().uid != 0,
             inline: Inline::of(stats.f_type as u64),
             time_delta_ns: sys::time_delta_ns(mount.as_fd(), &stats),
-            syncs: stats.f_type as u64 != FUSE_SUPER_MAGIC,
+            syncs: sys::syncs_all(&stats),
             features: xattr::features(&mount, stats.f_type as u64),
             hide: options.hidden(dev),
             exclusive: options.exclusive,

@@ -156,10 +156,9 @@ impl Nodes {
         true
     }
 
-    /// Lets go of all nodes but the pinned one, whether they are retained or not. How many had
-    /// writes that were not flushed.
-    pub fn clear(&self) -> u64 {
-        let mut unwritten = 0;
+    /// Lets go of all nodes but the pinned one, whether they are retained or not; writes that were
+    /// not flushed stay so.
+    pub fn clear(&self) {
         for shard in &self.by_handle {
             let mut gone = Vec::new();
             let mut shard = lock(shard);
@@ -175,10 +174,20 @@ impl Nodes {
                 self.drop_ino(&node);
                 lock(&node.files).clear();
                 lock(&node.streams).clear();
-                unwritten += u64::from(node.flush.dirty.swap(false, Ordering::AcqRel));
+                node.flush.release();
             }
         }
-        unwritten
+    }
+
+    /// Files with unstable writes, each with the number of its last change.
+    pub fn dirty(&self) -> Vec<(Arc<Node>, u64)> {
+        let mut dirty = Vec::new();
+        for shard in &self.by_handle {
+            let shard = lock(shard);
+            let found = shard.nodes.values().filter(|node| node.flush.is_dirty());
+            dirty.extend(found.map(|node| (Arc::clone(node), node.flush.last_change())));
+        }
+        dirty
     }
 
     /// Retains a node's file; `None` if the node is not in the table any more.

@@ -311,6 +311,43 @@ pub fn sync_all(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::syncfs(fd.as_raw_fd()) }).map(drop)
 }
 
+/// Whether [`sync_all`] brings everything to disk. It does so by the rules of these file systems;
+/// others, of network servers and in user space, need not be sent it, and some leave the disk's own
+/// cache alone.
+pub fn syncs_all(stats: &libc::statfs) -> bool {
+    // linux/magic.h, and zfs, bcachefs of their own sources.
+    const EXT4_SUPER_MAGIC: u64 = 0xef53;
+    const XFS_SUPER_MAGIC: u64 = 0x5846_5342;
+    const BTRFS_SUPER_MAGIC: u64 = 0x9123_683e;
+    const F2FS_SUPER_MAGIC: u64 = 0xf2f5_2010;
+    const OVERLAYFS_SUPER_MAGIC: u64 = 0x794c_7630;
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    const ZFS_SUPER_MAGIC: u64 = 0x2fc1_2fc1;
+    const BCACHEFS_SUPER_MAGIC: u64 = 0xca45_1a4e;
+    matches!(
+        stats.f_type as u64,
+        EXT4_SUPER_MAGIC
+            | XFS_SUPER_MAGIC
+            | BTRFS_SUPER_MAGIC
+            | F2FS_SUPER_MAGIC
+            | OVERLAYFS_SUPER_MAGIC
+            | TMPFS_MAGIC
+            | ZFS_SUPER_MAGIC
+            | BCACHEFS_SUPER_MAGIC
+    )
+}
+
+/// Whether write-back has failed since this was last asked by the same descriptor, or a flush by
+/// it: sync_file_range(2), which waits for pages that are being written and begins nothing.
+///
+/// # Errors
+/// The one that the write-back has met.
+pub fn check_written_back(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE;
+    // SAFETY: no memory is involved; a length of 0 means to the end of the file.
+    check(unsafe { libc::sync_file_range(fd.as_raw_fd(), 0, 0, flags) }).map(drop)
+}
+
 /// ftruncate(2).
 pub fn truncate(fd: BorrowedFd<'_>, size: u64) -> io::Result<()> {
     let size = i64::try_from(size).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;

@@ -110,6 +110,51 @@ fn writes_beyond_the_limit_of_unflushed_files_are_flushed() {
     assert_eq!(fs.counts().dirty, DIRTY_NODES_MAX as u64);
 }
 
+/// The limit is of files that are there and unflushed, not of all that ever were.
+#[test]
+fn files_that_are_gone_or_flushed_with_everything_are_not_unflushed() {
+    let scratch = Scratch::new(&disk(), "unflushed-gone");
+    let fs = HostFs::open(&scratch.share(), scratch.options(true)).expect("can be served");
+    let (me, top) = (root(), fs.root());
+    let write = |file: &Handle| {
+        fs.write(cx(&me), file, 0, b"x", Stable::Unstable).expect("written");
+    };
+    let made = |name: &str| {
+        let file = create(&*fs, &top, name);
+        write(&file);
+        file
+    };
+    // The thread that sweeps may have a file in its hands just then.
+    let comes_to = |count: u64, why: &str| {
+        let end = Instant::now() + Duration::from_secs(60);
+        while fs.counts().dirty != count {
+            assert!(Instant::now() < end, "{why}: {}", fs.counts().dirty);
+            std::thread::yield_now();
+        }
+    };
+    made("removed");
+    assert_eq!(fs.counts().dirty, 1);
+    fs.remove(cx(&me), &top, b"removed").expect("removed");
+    comes_to(0, "removed");
+    made("replaced");
+    create(&*fs, &top, "other");
+    fs.rename(cx(&me), (&top, b"other"), (&top, b"replaced")).expect("renamed");
+    comes_to(0, "replaced");
+    let kept = fs.retain(cx(&me), &made("retained")).expect("retained");
+    fs.remove(cx(&me), &top, b"retained").expect("removed");
+    assert_eq!(fs.counts().dirty, 1, "it is open");
+    drop(kept);
+    comes_to(0, "released");
+    let (first, second) = (made("first"), made("second"));
+    fs.whole().expect("syncfs(2)").wait().expect("flushed");
+    assert_eq!(fs.counts().dirty, 0, "flushed with everything");
+    assert!(fs.commit(cx(&me), &first).expect("there").flush.is_empty(), "nothing is left");
+    write(&second);
+    assert_eq!(fs.counts().dirty, 1, "written again");
+    fs.renew();
+    comes_to(0, "let go");
+}
+
 /// Descriptors of this process by which directories are read: those of files that are only known
 /// have O_PATH.
 fn directories_being_read() -> usize {
