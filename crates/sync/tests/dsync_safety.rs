@@ -253,9 +253,12 @@ fn a_file_that_gets_another_owner_keeps_its_capabilities() {
             return println!("SKIP dsync-devices: no capabilities can be set here");
         }
         common::set_time(&file, 1_000_000, 0);
+        common::set_time(folder, 1_000_000, 0);
     }
     assert_same(&from, &to, "before");
-    std::os::unix::fs::chown(to.join("file"), Some(65_534), Some(65_534)).expect("an owner");
+    if std::os::unix::fs::chown(to.join("file"), Some(65_534), Some(65_534)).is_err() {
+        return println!("SKIP dsync-devices: no other owner can be set here");
+    }
     assert!(common::set_xattr(&to.join("file"), "security.capability", &CAPABILITY));
     let (counts, said) = go(&from, &to, &plain());
     assert_eq!(counts.failures, 0, "{said:?}");

@@ -106,25 +106,27 @@ fn live_data_continue_when_the_clock_is_set_back() {
     let collector = Collector::start_with(engine, vec![Box::new(Begun(begun))], clock.clone());
     let collector = collector.expect("a thread");
     begins.recv_timeout(Duration::from_secs(60)).expect("it begins");
-    // The clock runs from a second on, until a frame is made; its second, and that of the clock.
-    let mut run_from = |start: u64| {
+    // The clock runs from a second on, until a frame of a second before `end` is made: a collector
+    // that was late has made more from before the clock was set. Its second, and that of the clock.
+    let mut run_from = |start: u64, end: u64| {
         let deadline = Instant::now() + Duration::from_secs(60);
         for now in start.. {
             assert!(Instant::now() < deadline, "no frame after the clock was set to {start}");
             clock.0.store(now * NS_PER_S + COLLECT_AFTER_NS, Ordering::SeqCst);
             collector.thread.thread().unpark();
-            if let Some(tick) = ticks.recv_timeout(Duration::from_millis(20)) {
+            let tick = ticks.recv_timeout(Duration::from_millis(200));
+            if let Some(tick) = tick.filter(|tick| tick.frame.time < end) {
                 return (tick.frame.time, now);
             }
         }
         unreachable!("the range has no end")
     };
-    assert_eq!(run_from(5_000).0, 5_000);
+    assert_eq!(run_from(5_000, u64::MAX).0, 5_000);
     // By an hour: it continues with what the clock shows.
-    let (second, now) = run_from(1_400);
+    let (second, now) = run_from(1_400, 5_000);
     assert!((1_400..now).contains(&second), "{second} at {now}");
     // By two seconds: each second comes once.
-    assert_eq!(run_from(second - 1).0, second + 1);
+    assert_eq!(run_from(second - 1, u64::MAX).0, second + 1);
     collector.stop();
 }
 

@@ -216,13 +216,20 @@ async fn greedy(stand: &Stand) -> impl Future {
         answers.push(send.send_request(request("GET", "/share/large"), true).unwrap().0);
     }
     // The first answer has come when the requests before it have left. While streams of other
-    // connections are being computed, there may be no room for it.
-    let first = tokio::select! {
-        answer = answers.remove(0) => answer,
-        _ = connection.as_mut() => panic!("it has ended"),
-    };
-    if let Err(error) = first {
+    // connections are being computed, there may be no room for it: it is requested again.
+    loop {
+        let first = tokio::select! {
+            answer = answers.remove(0) => answer,
+            _ = connection.as_mut() => panic!("it has ended"),
+        };
+        let Err(error) = first else { break };
         assert_eq!(error.reason(), Some(h2::Reason::REFUSED_STREAM), "{error}");
+        let ready = std::future::poll_fn(|cx| send.poll_ready(cx));
+        tokio::select! {
+            ready = ready => ready.unwrap(),
+            _ = connection.as_mut() => panic!("it has ended"),
+        }
+        answers.push(send.send_request(request("GET", "/share/large"), true).unwrap().0);
     }
     async move {
         let _kept = (send, answers);

@@ -83,7 +83,7 @@ pub fn opened(answer: &Answer) -> (FileId, u8, Option<(u32, u16)>) {
 
 fn open(smb: &mut Smb, caching: Caching) -> (FileId, u8, Option<(u32, u16)>) {
     send(smb, caching);
-    opened(&next(smb))
+    opened(&smb.answer().expect("an answer"))
 }
 
 /// What the client is notified of.
@@ -139,7 +139,7 @@ fn an_open_that_empties_the_file_does_not_break_the_lease_of_its_own_key() {
     assert_eq!(running.alice.write(file, 0, b"x", 0).expect("an answer"), NtStatus::SUCCESS);
     let emptied = ("f", Disposition::OverwriteIf);
     send_as(&mut running.alice, emptied, Caching::Lease(KEYS[0], RWH));
-    let (_, _, lease) = opened(&next(&mut running.alice));
+    let (_, _, lease) = opened(&running.alice.answer().expect("an answer"));
     assert_eq!(lease.map(|(state, _)| state), Some(RWH));
     assert_eq!(running.alice.read(file, 0, 9).expect("an answer"), Err(NtStatus::END_OF_FILE));
     // That of another key is broken.
@@ -244,7 +244,7 @@ fn a_key_is_for_one_file() {
     send_to(&mut smb, "g", Caching::Lease(KEYS[0], R));
     assert_eq!(next(&mut smb).status(), NtStatus::INVALID_PARAMETER);
     send_to(&mut smb, "g", Caching::Lease(KEYS[1], R));
-    assert_eq!(opened(&next(&mut smb)).2, Some((R, 11)));
+    assert_eq!(opened(&smb.answer().expect("an answer")).2, Some((R, 11)));
     assert_eq!(smb.close(file).expect("an answer"), NtStatus::SUCCESS);
 }
 

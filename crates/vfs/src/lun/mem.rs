@@ -1,7 +1,7 @@
 //! A medium in memory with faults to inject: for tests.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{Extent, Ledger, Medium, MediumStatus};
@@ -35,6 +35,7 @@ pub struct MemMedium {
     pub faults: Faults,
     stuck: Mutex<bool>,
     loose: Condvar,
+    waiting: AtomicUsize,
 }
 
 impl MemMedium {
@@ -48,6 +49,7 @@ impl MemMedium {
             faults: Faults::default(),
             stuck: Mutex::new(false),
             loose: Condvar::new(),
+            waiting: AtomicUsize::new(0),
         }
     }
 
@@ -62,6 +64,13 @@ impl MemMedium {
         self.loose.notify_all();
     }
 
+    /// Threads that wait because of [`Self::stick`].
+    pub fn waiting(&self) -> usize {
+        // A thread that does not wait is not counted while this has the lock.
+        let _stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.load(Ordering::Acquire)
+    }
+
     fn pages(&self) -> MutexGuard<'_, BTreeMap<u64, Box<[u8; PAGE]>>> {
         // Nothing under this lock panics half way through a change.
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
@@ -72,9 +81,11 @@ impl MemMedium {
         if !may_block && (*stuck || self.faults.slow.load(Ordering::Relaxed)) {
             return Err(Status::WouldBlock);
         }
+        self.waiting.fetch_add(1, Ordering::AcqRel);
         while *stuck {
             stuck = self.loose.wait(stuck).unwrap_or_else(PoisonError::into_inner);
         }
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
         Ok(())
     }
 

@@ -54,6 +54,9 @@ fn a_disk_that_does_not_answer_delays_no_other_unit() {
         other.write(1, n, &[n as u8; BLOCK]);
         assert_eq!(client.read(1, n, 1).data, [n as u8; BLOCK]);
     }
+    while bench.media[0].waiting() == 0 {
+        std::thread::yield_now();
+    }
     // The last of them has not begun, and the first is with the disk.
     let last = *stuck.last().expect("one");
     assert_eq!(client.managed(0, Function::ABORT_TASK, last), TmfOutcome::COMPLETE);
