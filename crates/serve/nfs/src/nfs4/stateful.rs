@@ -110,7 +110,8 @@ impl Stateful {
         if !run.may_block {
             return Err(Fail::WouldBlock);
         }
-        let sequence = client.sequence_of(turn.locks, turn.owner)?;
+        let sequence =
+            client.sequence_of(turn.locks, turn.owner, (self.now(), self.state.lease_ns))?;
         let mut sequence = sequence.lock();
         match sequence.turn(turn.seqid, turn.may_start)? {
             SequenceDecision::Next => {}

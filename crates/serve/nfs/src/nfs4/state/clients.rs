@@ -1,7 +1,7 @@
 //! Clients: SETCLIENTID and its confirmation (RFC 7530 §16.33, §16.34), EXCHANGE_ID in all its
 //! cases (RFC 8881 §18.35.4), CREATE_SESSION with its replay (§18.36), leases.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -53,7 +53,7 @@ pub struct Client {
     /// What it takes of the memory for state.
     pub(super) memory: Arc<MemoryPart>,
     renewed_ns: AtomicU64,
-    owners: Mutex<HashMap<(bool, Vec<u8>), OwnerSequence>>,
+    owners: Mutex<Owners>,
 }
 
 /// The record of a client.
@@ -78,6 +78,47 @@ pub struct LastCreate {
 
 /// The sequence of a 4.0 owner.
 pub type OwnerSequence = Arc<OrderedMutex<Sequence>>;
+
+/// The owners of a client of 4.0: those that lock, and those that open.
+#[derive(Default)]
+struct Owners {
+    known: HashMap<(bool, Vec<u8>), KnownOwner>,
+    /// Before this time none is idle.
+    idle_ns: u64,
+}
+
+struct KnownOwner {
+    sequence: OwnerSequence,
+    /// When its last request arrived.
+    used_ns: u64,
+}
+
+impl Owners {
+    /// Releases owners that open, have no open, and sent no request since this time (RFC 7530
+    /// §9.1.10): no request does. Gives their names.
+    fn release_idle(
+        &mut self,
+        has_open: impl Fn(&[u8]) -> bool,
+        (now_ns, since_ns): (u64, u64),
+    ) -> Vec<Vec<u8>> {
+        let (mut released, mut oldest_ns) = (Vec::new(), now_ns);
+        self.known.retain(|(locks, name), owner| {
+            if *locks || has_open(name) {
+                return true;
+            }
+            let is_idle = owner.used_ns < since_ns && Arc::strong_count(&owner.sequence) == 1;
+            if is_idle {
+                released.push(name.clone());
+            } else {
+                oldest_ns = oldest_ns.min(owner.used_ns);
+            }
+            !is_idle
+        });
+        // Those that have an open now are used once more, to close it.
+        self.idle_ns = oldest_ns + now_ns.saturating_sub(since_ns);
+        released
+    }
+}
 
 impl Client {
     /// It has been heard of.
@@ -108,27 +149,65 @@ impl Client {
         Owner::new(self.key(), id).map(|owner| owner.at(self.origin)).ok_or(Nfsstat4::INVAL)
     }
 
-    /// The sequence of an owner (4.0): of those that open, or those that lock.
+    /// The sequence of an owner (4.0): of those that open, or those that lock. Where there is no
+    /// room for another, those are released that have been idle for a lease.
     ///
     /// # Errors
     /// NFS4ERR_RESOURCE.
-    pub fn sequence_of(&self, locks: bool, owner: &[u8]) -> Result<OwnerSequence, Nfsstat4> {
+    pub fn sequence_of(
+        &self,
+        locks: bool,
+        owner: &[u8],
+        (now_ns, lease_ns): (u64, u64),
+    ) -> Result<OwnerSequence, Nfsstat4> {
         let mut owners = lock(&self.owners);
         let at = (locks, owner.to_vec());
-        if !owners.contains_key(&at) {
-            if owners.len() >= NFS4_OWNERS_PER_CLIENT_MAX || !self.memory.has_room() {
+        let is_full = |owners: &Owners| {
+            owners.known.len() >= NFS4_OWNERS_PER_CLIENT_MAX || !self.memory.has_room()
+        };
+        if !owners.known.contains_key(&at) && is_full(&owners) && now_ns >= owners.idle_ns {
+            // Nothing else is locked under the owners.
+            drop(owners);
+            let open = self.held.lock().open_owners();
+            owners = lock(&self.owners);
+            self.release_idle_owners(&mut owners, &open, (now_ns, lease_ns));
+        }
+        if !owners.known.contains_key(&at) {
+            if is_full(&owners) {
                 return Err(Nfsstat4::RESOURCE);
             }
             self.memory.charge(owner_bytes(owner));
         }
         let rank = if locks { ranks::NFS4_LOCK_OWNER } else { ranks::NFS4_OPEN_OWNER };
-        let fresh = || Arc::new(OrderedMutex::new(rank, Sequence::default()));
-        Ok(Arc::clone(owners.entry(at).or_insert_with(fresh)))
+        let fresh = || KnownOwner {
+            sequence: Arc::new(OrderedMutex::new(rank, Sequence::default())),
+            used_ns: now_ns,
+        };
+        let known = owners.known.entry(at).or_insert_with(fresh);
+        known.used_ns = now_ns;
+        Ok(Arc::clone(&known.sequence))
+    }
+
+    fn release_idle_owners(
+        &self,
+        owners: &mut Owners,
+        open: &HashSet<Owner>,
+        (now_ns, lease_ns): (u64, u64),
+    ) {
+        let has_open = |name: &[u8]| self.owner(name).is_ok_and(|owner| open.contains(&owner));
+        let since_ns = now_ns.saturating_sub(lease_ns);
+        let released = owners.release_idle(has_open, (now_ns, since_ns));
+        self.memory.give(released.iter().map(|name| owner_bytes(name)).sum());
+    }
+
+    #[cfg(test)]
+    pub(super) fn knows_owner(&self, owner: &[u8]) -> bool {
+        lock(&self.owners).known.contains_key(&(false, owner.to_vec()))
     }
 
     /// Forgets a lock owner's sequence (RELEASE_LOCKOWNER).
     pub fn forget_lock_owner(&self, owner: &[u8]) {
-        if lock(&self.owners).remove(&(true, owner.to_vec())).is_some() {
+        if lock(&self.owners).known.remove(&(true, owner.to_vec())).is_some() {
             self.memory.give(owner_bytes(owner));
         }
     }
@@ -137,7 +216,7 @@ impl Client {
     /// and its name is given, with the same numbers again, to the next process.
     pub fn renew_lock_owner(&self, owner: &[u8]) {
         let at = (true, owner.to_vec());
-        let known = lock(&self.owners).get(&at).cloned();
+        let known = lock(&self.owners).known.get(&at).map(|known| Arc::clone(&known.sequence));
         if known.is_some_and(|sequence| !sequence.lock().confirmed) {
             self.forget_lock_owner(owner);
         }
@@ -147,7 +226,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         let owners = std::mem::take(&mut *lock(&self.owners));
-        self.memory.give(owners.keys().map(|(_, owner)| owner_bytes(owner)).sum());
+        self.memory.give(owners.known.keys().map(|(_, owner)| owner_bytes(owner)).sum());
     }
 }
 

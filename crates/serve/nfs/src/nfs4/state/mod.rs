@@ -78,7 +78,7 @@ pub struct Config {
 /// The state of all clients.
 pub struct State {
     boot: u32,
-    lease_ns: u64,
+    pub(super) lease_ns: u64,
     /// Opens, locks and leases of all protocols.
     pub locks: Arc<LockTable>,
     /// Delegations.

@@ -5,7 +5,7 @@
 //! of another start or another client is known as such without a search.
 
 use std::collections::hash_map::Entry::{Occupied, Vacant};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use base::limits::{NFS4_CLOSED_MAX, NFS4_STATE_BYTES, NFS4_STATES_PER_CLIENT_MAX};
@@ -366,6 +366,11 @@ impl ClientStates {
         };
         let states = self.states.iter().filter(|(_, entry)| of_share(entry));
         states.map(|(number, entry)| (*number, entry.key, entry.owner.clone())).collect()
+    }
+
+    /// Owners that have a file open.
+    pub fn open_owners(&self) -> HashSet<Owner> {
+        self.opens.keys().map(|(_, owner)| owner.clone()).collect()
     }
 
     /// The delegations that were granted on handles of a share.

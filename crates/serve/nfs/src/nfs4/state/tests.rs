@@ -576,6 +576,9 @@ fn what_the_clients_of_an_address_hold_is_bounded() {
     assert_eq!(memory.used(), 0, "all is given back");
 }
 
+/// A request at the start, and the time after which an owner is idle.
+const AT_START: (u64, u64) = (0, LEASE);
+
 /// Of 4.0: its owners retain their last replies.
 #[test]
 fn owners_of_a_client_are_bounded_by_bytes_too() {
@@ -583,12 +586,38 @@ fn owners_of_a_client_are_bounded_by_bytes_too() {
     let memory = state.limit_memory(1 << 20, 64 << 10);
     let client = client40(&state, b"a", 0);
     let owner = |n: u32| n.to_be_bytes();
-    let owners = (0..1_000).take_while(|n| client.sequence_of(true, &owner(*n)).is_ok()).count();
+    let owners =
+        (0..1_000).take_while(|n| client.sequence_of(true, &owner(*n), AT_START).is_ok()).count();
     assert!((20..64).contains(&owners), "{owners}");
-    assert!(client.sequence_of(true, &owner(0)).is_ok(), "it is known");
+    assert!(client.sequence_of(true, &owner(0), AT_START).is_ok(), "it is known");
     client.forget_lock_owner(&owner(0));
-    assert!(client.sequence_of(true, &owner(2_000)).is_ok());
+    assert!(client.sequence_of(true, &owner(2_000), AT_START).is_ok());
     drop(client);
     assert!(state.expire(state.clients(0)[0].id));
     assert_eq!(memory.used(), 0, "all is given back");
+}
+
+/// No request of 4.0 releases an owner that opens.
+#[test]
+fn owners_without_an_open_are_released_after_a_lease_where_there_is_no_room() {
+    let state = state();
+    let memory = state.limit_memory(1 << 20, 64 << 10);
+    let client = client40(&state, b"a", 0);
+    let owner = |n: u32| n.to_be_bytes();
+    let uses = |n: u32, now: u64| client.sequence_of(false, &owner(n), (now, LEASE));
+    let open = state.open(&client, KEY, &client.owner(&owner(0)).unwrap(), READ, 1).unwrap();
+    let count = (0..1_000).take_while(|n| uses(*n, 0).is_ok()).count() as u32;
+    let used = memory.used();
+    assert!((20..64).contains(&count), "{count}");
+    assert!(uses(1, 1).is_ok() && uses(2_000, LEASE).is_err(), "none is idle yet");
+    let in_progress = uses(2, 1).unwrap();
+    assert!(uses(2_000, LEASE + 1).is_ok(), "those that were used at 0 are idle");
+    assert!(memory.used() < used);
+    let known = |n: u32| client.knows_owner(&owner(n));
+    assert_eq!([0, 1, 2, 3, 4, 2_000].map(known), [true, true, true, false, false, true]);
+    drop(in_progress);
+    state.close(&client, &open, KEY).unwrap();
+    let next = (3_000..4_000).take_while(|n| uses(*n, 3 * LEASE).is_ok()).count() as u32;
+    assert_eq!(next, count, "all of them, also the one that had a file open");
+    assert!(!known(0) && !known(2_000));
 }
