@@ -157,6 +157,13 @@ impl Channel {
         self.lines.retain(|line| line.is_open() && line.connection() != connection);
     }
 
+    /// Its session is destroyed: no call is made any more. Gives the delegations that waited for a
+    /// slot.
+    pub(super) fn close(&mut self) -> VecDeque<Arc<Deleg>> {
+        self.lines.clear();
+        std::mem::take(&mut self.waiting)
+    }
+
     /// Whether calls are expected to succeed.
     pub fn is_up(&self) -> bool {
         let has_slot = self.slots.iter().any(|slot| *slot != CbSlot::Lost);

@@ -48,8 +48,9 @@ pub use records::OnRecord;
 pub use sessions::{Session, SlotDecision, negotiate};
 pub use stateids::{ClientStates, Entry, Open, What};
 
+use channel::Channel;
 use clients::{Clients, LastCreate};
-use deleg::Recalls;
+use deleg::{Phase, Recalls};
 use shards::Shards;
 
 /// Locks what holds no invariant that a panic could break.
@@ -500,6 +501,11 @@ impl State {
         }
         self.sessions.remove(id);
         lock(&session.client.sessions).retain(|other| other != id);
+        // Recalls that wait for a slot of it are sent over another session.
+        for deleg in self.with_channel(&session, Channel::close) {
+            deleg.set_phase(Phase::Unsent);
+            self.recalls.call(&deleg);
+        }
         Ok(())
     }
 

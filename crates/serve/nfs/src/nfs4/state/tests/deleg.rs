@@ -286,6 +286,24 @@ fn slots_go_in_step_and_a_silent_client_is_notified() {
     assert_eq!(flags(&state, &session), seq4_status::BACKCHANNEL_FAULT | seq4_status::CB_PATH_DOWN);
 }
 
+#[test]
+fn a_recall_that_waits_for_a_slot_is_sent_again_when_its_session_is_destroyed() {
+    let (state, called) = state_with_caller();
+    let (holder, session, _back) = callable(&state, b"holder", 0);
+    delegate(&state, &holder, 0).unwrap();
+    let deleg = state.delegation(&holder, &delegation_of(&state, &holder)).unwrap();
+    let turn = || state.with_channel(&session, |channel| channel.turn(&deleg, 0).err());
+    for _ in 0..attrs().maxrequests {
+        assert_eq!(turn(), None);
+    }
+    deleg.set_phase(Phase::Sent);
+    assert_eq!(turn(), Some(true), "it waits");
+    state.destroy_session(&session.id, true).unwrap();
+    assert_eq!(deleg.phase(), Phase::Unsent);
+    assert_eq!(lock(&called.0).len(), 1, "at once");
+    assert_eq!(turn(), Some(false), "none waits for that session any more");
+}
+
 /// The stateid of the one delegation that a client holds.
 fn delegation_of(state: &State, client: &Client) -> Stateid4 {
     let number = 1;
