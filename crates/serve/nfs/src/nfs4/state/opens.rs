@@ -120,6 +120,10 @@ impl State {
             let through = client.held.lock().opens_through(tag);
             for (number, key, owner) in through {
                 let mut held = client.held.lock();
+                // It may have been closed just now, or opened again through another share.
+                if !held.is_open_through(number, tag) {
+                    continue;
+                }
                 for lock_owner in held.closed(number) {
                     self.locks.unlock_all(key, &lock_owner);
                 }
@@ -128,9 +132,12 @@ impl State {
             }
             let through = client.held.lock().delegs_through(tag);
             for deleg in through {
-                client.held.lock().undelegate(&deleg.stateid);
-                self.end_delegation(&client, &deleg);
-                delegations += 1;
+                let mut held = client.held.lock();
+                // It may have been returned just now, or its client may have ended.
+                if held.undelegate(&deleg.stateid) {
+                    self.end_delegation(&client, &deleg);
+                    delegations += 1;
+                }
             }
         }
         (opens, delegations)

@@ -72,6 +72,10 @@ pub struct Entry {
 }
 
 impl Entry {
+    fn is_open_through(&self, tag: u32) -> bool {
+        matches!(&self.what, What::Open(open) if open.through == Some(tag))
+    }
+
     /// Bytes that it takes, about, in all tables.
     fn bytes(&self) -> usize {
         NFS4_STATE_BYTES + self.owner.id().len()
@@ -360,12 +364,13 @@ impl ClientStates {
 
     /// The opens that were made through a share: their numbers, files and owners.
     pub fn opens_through(&self, tag: u32) -> Vec<(u32, FileKey, Owner)> {
-        let of_share = |entry: &Entry| match &entry.what {
-            What::Open(open) => open.through == Some(tag),
-            _ => false,
-        };
-        let states = self.states.iter().filter(|(_, entry)| of_share(entry));
+        let states = self.states.iter().filter(|(_, entry)| entry.is_open_through(tag));
         states.map(|(number, entry)| (*number, entry.key, entry.owner.clone())).collect()
+    }
+
+    /// Whether this is an open that was last made through a share.
+    pub fn is_open_through(&self, number: u32, tag: u32) -> bool {
+        self.states.get(&number).is_some_and(|entry| entry.is_open_through(tag))
     }
 
     /// Owners that have a file open.
@@ -532,11 +537,14 @@ impl ClientStates {
         }
     }
 
-    /// Takes a delegation out.
-    pub fn undelegate(&mut self, id: &Stateid4) {
-        if let Some(entry) = self.take_out(parts(id).2) {
-            self.delegs.remove(&entry.key);
-        }
+    /// Takes a delegation out; false if it has ended or was revoked before.
+    pub fn undelegate(&mut self, id: &Stateid4) -> bool {
+        let number = parts(id).2;
+        let held = self.states.get(&number).filter(|entry| matches!(entry.what, What::Deleg(_)));
+        let Some(key) = held.map(|entry| entry.key) else { return false };
+        self.take_out(number);
+        self.delegs.remove(&key);
+        true
     }
 
     /// Retains the stateid of a revoked delegation, so that the client learns of the revocation.

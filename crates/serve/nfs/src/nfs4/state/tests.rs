@@ -621,3 +621,20 @@ fn owners_without_an_open_are_released_after_a_lease_where_there_is_no_room() {
     assert_eq!(next, count, "all of them, also the one that had a file open");
     assert!(!known(0) && !known(2_000));
 }
+
+#[test]
+fn an_open_ends_with_the_share_that_it_was_last_made_through_and_once() {
+    let state = state();
+    let client = client40(&state, b"a", 0);
+    let owner = client.owner(b"o").unwrap();
+    let id = state.open(&client, KEY, &owner, READ, 1).unwrap();
+    let mut held = client.held.lock();
+    held.opened_through(&id, Some(1), None);
+    let number = held.opens_through(1)[0].0;
+    assert!(held.is_open_through(number, 1));
+    held.opened_through(&id, Some(2), None);
+    assert!(!held.is_open_through(number, 1), "made again while that share is removed");
+    drop(held);
+    assert_eq!([1, 2, 2].map(|tag| state.release_share(tag)), [(0, 0), (1, 0), (0, 0)]);
+    assert!(!client.held.lock().is_open_through(number, 2), "closed");
+}

@@ -304,6 +304,26 @@ fn a_recall_that_waits_for_a_slot_is_sent_again_when_its_session_is_destroyed() 
     assert_eq!(turn(), Some(false), "none waits for that session any more");
 }
 
+#[test]
+fn a_delegation_ends_once() {
+    let (state, _) = state_with_caller();
+    let (holder, ..) = callable(&state, b"holder", 0);
+    let other = callable(&state, b"other", 0).0;
+    delegate(&state, &holder, 0).unwrap();
+    delegate(&state, &other, 0).unwrap();
+    let id = delegation_of(&state, &holder);
+    let mut held = holder.held.lock();
+    assert!(held.undelegate(&id));
+    assert!(!held.undelegate(&id), "returned while its share is removed");
+    drop(held);
+    let deleg = state.delegation(&other, &delegation_of(&state, &other)).unwrap();
+    let mut held = other.held.lock();
+    assert!(held.undelegate(&deleg.stateid));
+    held.remember_revoked(&deleg);
+    assert!(!held.undelegate(&deleg.stateid), "revoked");
+    assert_eq!(held.find_deleg(&deleg.stateid, true).err(), Some(Nfsstat4::DELEG_REVOKED));
+}
+
 /// The stateid of the one delegation that a client holds.
 fn delegation_of(state: &State, client: &Client) -> Stateid4 {
     let number = 1;
