@@ -9,7 +9,7 @@ use vfs::attr::{Attr, FileType, SetAttr, SetTime, Time};
 use vfs::fold::fold;
 use vfs::fs::{Context, FileSystem};
 use vfs::handle::Handle;
-use vfs::locks::{FileKey, GraceRequest, SHARE_DELETE, SHARE_WRITE, Share};
+use vfs::locks::{FileKey, GraceRequest, LockTable, SHARE_DELETE, SHARE_WRITE, Share};
 use vfs::status::Status;
 use wire::smb::class::{Basic, NewName, attributes, file_class, mode};
 use wire::smb::codec::{Reader, SmbError};
@@ -380,6 +380,8 @@ struct Target {
     path: VPath,
     /// What is there.
     replaced: Replaced,
+    /// What is there may be open.
+    is_posix: bool,
 }
 
 async fn rename(
@@ -405,6 +407,8 @@ async fn rename(
             // It has another name since: others were waited for. The new one is that of the file
             // that is open (MS-FSA §2.1.5.15.11), not of what has its old name now.
             Err(NtStatus::OBJECT_NAME_NOT_FOUND) if !is_at(file, &from) => {}
+            // Something else has the new name since, or what has it was opened.
+            Err(NtStatus::OBJECT_NAME_COLLISION) => {}
             done => return done,
         }
     }
@@ -437,7 +441,7 @@ async fn target(
     if file.node.is_dir() && !from.is_link() {
         in_use::holds_nothing_open(request, file).await?;
     }
-    Ok(Target { to, dir_key, path, replaced })
+    Ok(Target { to, dir_key, path, replaced, is_posix: flags & RENAME_POSIX != 0 })
 }
 
 /// Renames a file that has this name.
@@ -447,10 +451,12 @@ async fn rename_to(
     file: &OpenFile,
     (from, target): (&Location, Target),
 ) -> Result<(), NtStatus> {
-    let Target { to, dir_key, path, replaced } = target;
+    let Target { to, dir_key, path, replaced, is_posix } = target;
     let (dir, name) = (to.dir, to.name.clone());
     let (source, folds) = (from.clone(), Arc::clone(&request.conn.server.folds));
     let own = FileKey::from(from.attr(&file.node.attr));
+    let found = to.entry.as_ref().map(|entry| FileKey::from(&entry.attr));
+    let locks = (!is_posix).then(|| Arc::clone(&file.entry.locks));
     let rename = move |fs: &dyn FileSystem, cx: Context<'_>| {
         leads_to(fs, cx, (&source.dir, &source.name), &own)?;
         if replaced == Replaced::OtherName {
@@ -459,6 +465,9 @@ async fn rename_to(
             let done = fs.remove(cx, &source.dir, &source.name)?;
             folds.changed(&done.wcc, Some(&source.name), None);
             return Ok(done);
+        }
+        if matches!(replaced, Replaced::Nothing | Replaced::File) {
+            is_as_found(fs, cx, (&dir, &name), (found, locks.as_deref()))?;
         }
         let done = fs.rename(cx, (&source.dir, &source.name), (&dir, &name))?;
         if source.dir == dir {
@@ -494,6 +503,26 @@ fn leads_to(
     match FileKey::from(&there.attr).is_same_file(file) {
         true => Ok(()),
         false => Err(Status::NotFound),
+    }
+}
+
+/// That a name that is replaced leads to what was found there before others were waited for, or to
+/// nothing, and that this is not open, where the table of locks is given.
+fn is_as_found(
+    fs: &dyn FileSystem,
+    cx: Context<'_>,
+    (dir, name): (&Handle, &[u8]),
+    (found, locks): (Option<FileKey>, Option<&LockTable>),
+) -> vfs::fs::Result<()> {
+    let there = match fs.lookup(cx, dir, name) {
+        Ok((there, _)) => FileKey::from(&there.attr),
+        Err(failed) if failed.status == Status::NotFound => return Ok(()),
+        Err(failed) => return Err(failed.status),
+    };
+    let is_same = found.is_some_and(|found| found.is_same_file(&there));
+    match is_same && !locks.is_some_and(|locks| locks.is_open_by_name(there)) {
+        true => Ok(()),
+        false => Err(Status::Exists),
     }
 }
 

@@ -2,6 +2,8 @@
 //! the directory that it moves (MS-FSA §2.1.5.15.11).
 
 use e2e::smb::{Ask, Smb, framed, new_name, set_info};
+use vfs::cred::Cred;
+use vfs::fs::{Context, FileSystem as _};
 use wire::smb::class::file_class;
 use wire::smb::create::FileId;
 use wire::smb::header::Command;
@@ -33,7 +35,7 @@ fn what_a_rename_breaks_is_sent_before_the_answer_to_the_next_request() {
     let mut running = Running::new();
     let alice = &mut running.alice;
     send_to(alice, "source", Caching::Lease(KEYS[0], RH));
-    opened(&next(alice));
+    opened(&alice.answer().expect("an answer"));
     let file = alice.create(&Ask::open("source")).expect("an answer").expect("a file");
     // Two frames that are taken together.
     let requests = [
@@ -70,7 +72,7 @@ fn a_file_that_is_open_is_replaced_only_as_posix_has_it() {
     let other_source = other.create(&Ask::make("source")).expect("an answer").expect("a file");
     assert_eq!(running.alice.close(source).expect("an answer"), NtStatus::SUCCESS);
     send_rename(&mut other, other_source, "target");
-    assert_eq!(next(&mut other).status(), NtStatus::SUCCESS);
+    assert_eq!(other.answer().expect("an answer").status(), NtStatus::SUCCESS);
 }
 
 #[test]
@@ -80,7 +82,7 @@ fn a_client_that_caches_the_handle_of_a_replaced_file_is_asked_to_close_it() {
         let mut holder = running.client(2);
         let source = running.create(&Ask::make("source")).expect("a file");
         send_to(&mut holder, "target", Caching::Lease(KEYS[0], RWH));
-        let (target, ..) = opened(&next(&mut holder));
+        let (target, ..) = opened(&holder.answer().expect("an answer"));
         send_rename(&mut running.alice, source, "target");
         assert_eq!(next(&mut running.alice).status(), NtStatus::PENDING);
         let Notice::Lease(LeaseBreak { from, to, .. }) = broken(&next(&mut holder)) else {
@@ -104,13 +106,13 @@ fn a_rename_that_waits_is_of_the_file_that_is_open_and_not_of_what_has_its_name_
     assert_eq!(running.alice.write(source, 0, b"old", 0).expect("an answer"), NtStatus::SUCCESS);
     let same = other.create(&Ask::open("source")).expect("an answer").expect("the file");
     send_to(&mut holder, "target", Caching::Lease(KEYS[0], RWH));
-    let (target, ..) = opened(&next(&mut holder));
+    let (target, ..) = opened(&holder.answer().expect("an answer"));
     send_rename(&mut running.alice, source, "target");
     assert_eq!(next(&mut running.alice).status(), NtStatus::PENDING);
     broken(&next(&mut holder));
     // Meanwhile it gets another name, and another file gets its own.
     send_rename(&mut other, same, "elsewhere");
-    assert_eq!(next(&mut other).status(), NtStatus::SUCCESS);
+    assert_eq!(other.answer().expect("an answer").status(), NtStatus::SUCCESS);
     let made = other.create(&Ask::make("source")).expect("an answer").expect("a file");
     assert_eq!(other.write(made, 0, b"new", 0).expect("an answer"), NtStatus::SUCCESS);
     assert_eq!(other.close(made).expect("an answer"), NtStatus::SUCCESS);
@@ -145,7 +147,7 @@ fn clients_that_cache_handles_below_a_directory_are_asked_to_close_them() {
         let dir = running.create(&Ask::make("d").dir()).expect("a directory");
         let files = [("d\\one", KEYS[0]), ("d\\two", KEYS[1])].map(|(name, key)| {
             send_to(&mut holder, name, Caching::Lease(key, RH));
-            (key, opened(&next(&mut holder)).0)
+            (key, opened(&holder.answer().expect("an answer")).0)
         });
         send_rename(&mut running.alice, dir, "e");
         assert_eq!(next(&mut running.alice).status(), NtStatus::PENDING);
@@ -166,4 +168,39 @@ fn clients_that_cache_handles_below_a_directory_are_asked_to_close_them() {
         }
         assert_eq!(next(&mut running.alice).status(), expected, "{asked:?}");
     }
+}
+
+#[test]
+fn what_gets_the_new_name_while_a_rename_waits_is_checked_too() {
+    let mut running = Running::new();
+    let (mut holder, mut other) = (running.client(2), running.client(3));
+    let source = running.create(&Ask::make("source")).expect("a file");
+    other.create(&Ask::make("third")).expect("an answer").expect("a file");
+    send_to(&mut holder, "target", Caching::Lease(KEYS[0], RWH));
+    let (target, ..) = opened(&holder.answer().expect("an answer"));
+    send_rename(&mut running.alice, source, "target");
+    assert_eq!(next(&mut running.alice).status(), NtStatus::PENDING);
+    broken(&next(&mut holder));
+    // As by a program on the server's machine: a file that is open has the name then.
+    let (cred, root) = (Cred::root(), running.fs.root());
+    let cx = Context { cred: &cred, may_block: true };
+    running.fs.rename(cx, (&root, b"third"), (&root, b"target")).expect("renamed");
+    assert_eq!(holder.close(target).expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(next(&mut running.alice).status(), NtStatus::ACCESS_DENIED);
+}
+
+#[test]
+fn a_directory_that_is_made_while_a_rename_waits_is_not_replaced() {
+    let mut running = Running::new();
+    let (mut holder, mut other) = (running.client(2), running.client(3));
+    let dir = running.create(&Ask::make("d").dir()).expect("a directory");
+    send_to(&mut holder, "d\\one", Caching::Lease(KEYS[0], RH));
+    let (file, ..) = opened(&holder.answer().expect("an answer"));
+    send_rename(&mut running.alice, dir, "e");
+    assert_eq!(next(&mut running.alice).status(), NtStatus::PENDING);
+    broken(&next(&mut holder));
+    let made = other.create(&Ask::make("e").dir()).expect("an answer").expect("a directory");
+    assert_eq!(other.close(made).expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(holder.close(file).expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(next(&mut running.alice).status(), NtStatus::ACCESS_DENIED);
 }
