@@ -136,6 +136,12 @@ impl RepeatArgs {
     }
 }
 
+/// The exit code of several runs: one that failed counts more than one that is degraded, in any
+/// order.
+fn worse(before: ExitCode, now: ExitCode) -> ExitCode {
+    if before == ExitCode::FAILURE || now == ExitCode::SUCCESS { before } else { now }
+}
+
 fn run(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
     let mut request = request.clone();
     let url = match args.targets.as_slice() {
@@ -198,13 +204,10 @@ fn summary(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
             print_text(&visible_lines(&change.text()))?;
             print_line(&format!("report: {}", out.join("index.html").display()))?;
         }
-        let found = limits::exit(&summary);
-        if found != ExitCode::SUCCESS {
-            code = found;
-        }
+        code = worse(code, limits::exit(&summary));
         for different in different(&args.archive, &recorded, &runs) {
             note(&different);
-            code = if code == ExitCode::SUCCESS { ExitCode::from(EXIT_DEGRADED) } else { code };
+            code = worse(code, ExitCode::from(EXIT_DEGRADED));
         }
     }
     Ok(code)
@@ -270,14 +273,13 @@ fn repeat_ab(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
     let (mut repeats, mut operations, mut code) = (Vec::new(), Vec::new(), ExitCode::SUCCESS);
     for n in 0..args.times {
         let result = ab::made(&request, &sides, common, &args.place(n))?;
-        let found = ab::exit(&result);
-        code = if found == ExitCode::SUCCESS { code } else { found };
+        code = worse(code, ab::exit(&result));
         repeats.push(result);
         operations.extend(operations_of(&args.archive, &args.place(n), &request.jobs));
     }
     let same = operations.iter().flatten().all(|common| common.same);
-    if !same && code == ExitCode::SUCCESS {
-        code = ExitCode::from(EXIT_DEGRADED);
+    if !same {
+        code = worse(code, ExitCode::from(EXIT_DEGRADED));
     }
     if common.json {
         let found = RepeatedAb { recorded, repeats, operations };
@@ -295,3 +297,6 @@ fn repeat_ab(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
     }
     Ok(code)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Repeats of programs and of IOzone's tests: the recorded figures next to those of each repeat.
 
-use super::RepeatArgs;
+use super::{RepeatArgs, worse};
 use crate::archive::TEXT;
 use crate::archive::request::Request;
 use crate::cli::program::is_usage;
@@ -172,11 +172,6 @@ fn over_the_link(args: &RepeatArgs, request: &Request, common: &Common) -> Outco
     let all: Vec<_> = std::iter::once(&recorded).chain(&repeats).map(figures).collect();
     print_text(&visible_lines(&table(&all).text()))?;
     Ok(code)
-}
-
-/// The exit code of several runs.
-fn worse(before: ExitCode, now: ExitCode) -> ExitCode {
-    if before == ExitCode::SUCCESS { now } else { before }
 }
 
 /// A line for each figure: recorded, then each repeat with its ratio.
