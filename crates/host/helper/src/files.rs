@@ -43,6 +43,10 @@ pub struct Change {
     pub old: State,
     /// Links that Plimsoll has not made and may change in both directions.
     pub adopted: BTreeSet<String>,
+    /// Whether steps to it are left that a boot or a new device has begun: there is no way back of
+    /// them.
+    #[serde(default)]
+    pub unfinished: bool,
 }
 
 /// The folder of the helper.

@@ -68,8 +68,6 @@ pub struct Keeper {
     /// The highest number that this helper has given to a change.
     number: u64,
     problem: Option<String>,
-    /// Whether steps to the confirmed configuration have failed.
-    unfinished: bool,
 }
 
 struct Armed {
@@ -95,7 +93,7 @@ impl Keeper {
     ) -> Self {
         let boot = boot.to_owned();
         let (number, problem) = (0, None);
-        Self { backend, folder, arm, boot, waiting: None, number, problem, unfinished: false }
+        Self { backend, folder, arm, boot, waiting: None, number, problem }
     }
 
     /// Brings the network into its confirmed configuration: takes back a change that was waiting
@@ -148,7 +146,7 @@ impl Keeper {
     fn make_confirmed(&mut self, appeared: &BTreeSet<String>) -> Result<bool, Refusal> {
         let Some(confirmed) = self.folder.confirmed()? else { return Ok(false) };
         let is_after_boot = confirmed.boot != self.boot;
-        let is_due = is_after_boot || self.unfinished;
+        let is_due = is_after_boot || confirmed.unfinished;
         // What was there has a baseline.
         let is_known = |name: &str| confirmed.record.links.contains_key(name);
         let devices = confirmed.configuration.devices();
@@ -165,10 +163,11 @@ impl Keeper {
         let (target, record) = compile(&confirmed.configuration, &observed, &before);
         let adopted = record.adopted(&before);
         let boot = self.boot.clone();
-        self.folder.enter_confirmed(&Change { boot, record, ..confirmed })?;
-        self.unfinished = true;
+        let mut entered = Change { boot, record, unfinished: true, ..confirmed };
+        self.folder.enter_confirmed(&entered)?;
         restore(&mut *self.backend, &target, &adopted)?;
-        self.unfinished = false;
+        entered.unfinished = false;
+        self.folder.enter_confirmed(&entered)?;
         Ok(true)
     }
 
@@ -264,6 +263,7 @@ impl Keeper {
             record: next,
             old: observed.clone(),
             adopted,
+            unfinished: false,
         };
         if let Some(before) = &before {
             change.old = before.old.clone();

@@ -233,6 +233,26 @@ fn what_has_failed_after_a_boot_is_tried_again() {
 }
 
 #[test]
+fn what_has_failed_after_a_boot_is_continued_by_the_next_helper() {
+    let bed = Bed::new(2);
+    let bare = bed.bare();
+    bare.refuse_all(true);
+    bed.keeper(&bare, "next boot").start().expect_err("refused");
+    let mut next = bed.keeper(&bare, "next boot");
+    next.start().expect_err("refused again");
+    assert!(next.status().expect("status").problem.is_some());
+    bare.refuse_all(false);
+    // Helpers that end at each step.
+    let start = |kernel: &mut bed::Shared| {
+        bed.keeper(kernel, "next boot").start().expect("a start");
+    };
+    let cuts = (0..).take_while(|steps| !bare.cut_after(*steps, start)).count();
+    assert!(cuts > 0);
+    let now = bare.clone().observe().expect("a state");
+    assert_eq!(configurations::made(&now), configurations::made(&bed.old_alone));
+}
+
+#[test]
 fn a_step_that_is_refused_brings_the_old_state_back() {
     let bed = Bed::new(3);
     let kernel = bed.kernel();
