@@ -85,7 +85,14 @@ impl Keeper {
             return status;
         }
         let Ok(volume) = self.volume(name) else { return status };
-        let task = self.inner().tasks.get(name).cloned();
+        let task = {
+            let inner = self.inner();
+            // A task that has ended since `known` was read is in the history.
+            if let Some(now) = inner.known.get(name) {
+                status.history.clone_from(&now.history);
+            }
+            inner.tasks.get(name).cloned()
+        };
         if let Err(e) = self.observe(&volume, known, task.is_some(), &mut status) {
             status.reason = Some(format!("its state cannot be read: {e}"));
         }

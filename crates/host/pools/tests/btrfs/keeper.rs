@@ -68,6 +68,23 @@ pub fn export(keeper: &Keeper, name: &str) {
     ask(keeper, PoolRequest::Export { pool: name.to_owned() }).expect("exported");
 }
 
+/// Has a pool written to without its second leg: what the files `before` and `after` hold.
+fn write_without_second_leg(bed: &mut Bed, keeper: &Keeper, name: &str) -> [Vec<u8>; 2] {
+    let before = fill(&keeper.at(name).join("before"), 1, 30 * MIB);
+    export(keeper, name);
+    bed.detach(1);
+    import(keeper, name, true).expect("imported");
+    [before, fill(&keeper.at(name).join("after"), 2, 50 * MIB)]
+}
+
+/// Imports the pool again with that leg: its device.
+fn import_with_second_leg(bed: &mut Bed, keeper: &Keeper, name: &str) -> String {
+    export(keeper, name);
+    let back = bed.attach(1);
+    import(keeper, name, false).expect("imported");
+    back
+}
+
 #[test]
 fn a_lost_leg_is_replaced_by_one_request() {
     let Some(mut bed) = Bed::new("keeper_replace", 3, 512) else { return };
@@ -120,14 +137,8 @@ fn a_leg_that_returns_is_repaired_without_a_request() {
     let (name, disks) = (pool_name("kstale"), bed.disks());
     let keeper = keeper(&bed);
     create(&keeper, &name, &disks);
-    let before = fill(&keeper.at(&name).join("before"), 1, 30 * MIB);
-    export(&keeper, &name);
-    bed.detach(1);
-    import(&keeper, &name, true).expect("imported");
-    let after = fill(&keeper.at(&name).join("after"), 2, 50 * MIB);
-    export(&keeper, &name);
-    let back = bed.attach(1);
-    import(&keeper, &name, false).expect("imported");
+    let [before, after] = write_without_second_leg(&mut bed, &keeper, &name);
+    let back = import_with_second_leg(&mut bed, &keeper, &name);
     assert_eq!(status(&keeper, &name).state, State::Degraded);
     keeper.start().expect("started");
     let now = wait_until(&keeper, &name, State::Healthy);
@@ -145,14 +156,8 @@ fn a_leg_that_returns_is_repaired_also_after_the_other_one_was_replaced() {
     let (name, disks) = (pool_name("kstalereplace"), bed.disks());
     let keeper = keeper(&bed);
     create(&keeper, &name, &disks[..2]);
-    let before = fill(&keeper.at(&name).join("before"), 1, 30 * MIB);
-    export(&keeper, &name);
-    bed.detach(1);
-    import(&keeper, &name, true).expect("imported");
-    let after = fill(&keeper.at(&name).join("after"), 2, 50 * MIB);
-    export(&keeper, &name);
-    let back = bed.attach(1);
-    import(&keeper, &name, false).expect("imported");
+    let [before, after] = write_without_second_leg(&mut bed, &keeper, &name);
+    let back = import_with_second_leg(&mut bed, &keeper, &name);
     let replace = PoolRequest::Replace {
         pool: name.clone(),
         member: disks[0].clone(),
@@ -175,11 +180,7 @@ fn a_leg_that_returns_to_a_mounted_pool_takes_its_own_place() {
     let (name, disks) = (pool_name("kreturned"), bed.disks());
     let keeper = keeper(&bed);
     create(&keeper, &name, &disks[..2]);
-    let before = fill(&keeper.at(&name).join("before"), 1, 30 * MIB);
-    export(&keeper, &name);
-    bed.detach(1);
-    import(&keeper, &name, true).expect("imported");
-    let after = fill(&keeper.at(&name).join("after"), 2, 50 * MIB);
+    let [before, after] = write_without_second_leg(&mut bed, &keeper, &name);
     let back = bed.attach(1);
     let replace = |member: &str, disk: &str| PoolRequest::Replace {
         pool: name.clone(),
