@@ -90,11 +90,18 @@ pub fn until<E>(
 fn middle(mut runs: Vec<RunResult>, over: OverRuns) -> RunResult {
     let away = |n: &usize| (over.figures.get(*n).copied().unwrap_or(0.0) - over.figure).abs();
     let nearest = (0..runs.len()).min_by(|a, b| away(a).total_cmp(&away(b))).unwrap_or(0);
-    let disturbed = runs.iter().enumerate().filter(|(n, run)| {
-        *n != nearest && run.disturbed.as_ref().is_some_and(|disturbed| disturbed.still)
-    });
-    let (disturbed, all) = (disturbed.count(), runs.len());
+    // What is wrong with the one that is kept, it states itself.
+    let others = |is: fn(&RunResult) -> bool| {
+        runs.iter().enumerate().filter(|(n, run)| *n != nearest && is(run)).count()
+    };
+    let still = |run: &RunResult| run.disturbed.as_ref().is_some_and(|disturbed| disturbed.still);
+    let disturbed = others(still);
+    let faulty = others(|run| !run.faulty().is_empty());
+    let all = runs.len();
     let mut result = runs.swap_remove(nearest);
+    if faulty > 0 {
+        result.degraded.push(format!("operations failed in {faulty} more of {all} runs"));
+    }
     if disturbed > 0 {
         result
             .degraded

@@ -181,7 +181,7 @@ fn note(trial: &mut Trial, pair: [Sample; 2]) {
 /// Makes one run.
 fn run((job, options): &(Job, RunOptions)) -> Result<Result<Sample, String>, RunError> {
     let result = conduct::run(job, options, &mut |_| {})?;
-    if let Some(why) = result.failed {
+    if let Some(why) = result.incomparable() {
         return Ok(Err(why));
     }
     let Some(step) = result.best_step() else { return Ok(Err("no step ended".to_owned())) };

@@ -239,6 +239,13 @@ impl Step {
         self.used.0 < self.used.1
     }
 
+    /// That operations of it failed, in a sentence; `None` if none did.
+    fn fault(&self) -> Option<String> {
+        let why = self.first_error.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        let Self { number, errors, .. } = self;
+        (*errors > 0).then(|| format!("step {number}: {errors} operations failed{why}"))
+    }
+
     /// The least `file_size` with which a step that reads from the disk would have had all windows;
     /// `None` if it had them, or ended for another reason.
     fn size_for(&self, job: &Job) -> Option<u64> {
@@ -444,6 +451,17 @@ impl RunResult {
         let step = self.best_step()?;
         let why = step.steady.doubt()?;
         Some(format!("the best step ({} × {}) was not steady: {why}", step.clients, step.threads))
+    }
+
+    /// Steps in which operations failed, a sentence each. These count as operations, and one that
+    /// fails at once takes less time than one that is carried out.
+    pub fn faulty(&self) -> Vec<String> {
+        self.steps.iter().filter_map(Step::fault).collect()
+    }
+
+    /// Why its figure is not compared with that of another run: it failed, or operations of it did.
+    pub fn incomparable(&self) -> Option<String> {
+        self.failed.clone().or_else(|| self.faulty().into_iter().next())
     }
 
     /// Why steps have fewer windows than the job requires: each uncached block had been read once.

@@ -289,20 +289,15 @@ impl Driver {
                 window.ops += 1;
                 end.ops += 1;
             }
-            match outcome {
-                Ok(bytes) => {
-                    window.bytes += u64::from(bytes);
-                    end.bytes += u64::from(bytes);
-                }
-                // Lost on the server, not a fault of the operation: it is sent again and counted.
-                Err(Fault::VerifierChanged) => {}
-                Err(fault) => {
-                    window.errors += 1;
-                    end.errors += 1;
-                    window.corrupt += u64::from(fault == Fault::Corrupt);
-                    let words = || format!("{}: {fault}", running.op);
-                    window.first_error.get_or_insert_with(words);
-                }
+            let bytes = u64::from(outcome.unwrap_or(0));
+            window.bytes += bytes;
+            end.bytes += bytes;
+            if let Some(fault) = fault_of(outcome) {
+                window.errors += 1;
+                end.errors += 1;
+                window.corrupt += u64::from(fault == Fault::Corrupt);
+                let words = || format!("{}: {fault}", running.op);
+                window.first_error.get_or_insert_with(words);
             }
         }
     }
@@ -312,7 +307,7 @@ impl Driver {
         while let Some(op) = self.work.last() {
             let outcome = self.one(op)?;
             end.commits += 1;
-            end.errors += u64::from(outcome.is_err());
+            end.errors += u64::from(fault_of(outcome).is_some());
             self.work.done(0, op, outcome);
             if outcome.is_err() {
                 break;
@@ -337,6 +332,13 @@ impl Driver {
         }
         Ok(self.done[0].outcome)
     }
+}
+
+/// The fault of an operation. That the server has lost what was not committed is none: the data is
+/// sent again, and that is counted.
+#[inline]
+fn fault_of(outcome: Result<u32, Fault>) -> Option<Fault> {
+    outcome.err().filter(|fault| *fault != Fault::VerifierChanged)
 }
 
 /// Whether a step has stopped; nothing arrives from then on, and what waits is not started.

@@ -54,8 +54,8 @@ pub(super) struct AbArgs {
     common: Common,
 }
 
-/// Runs the command. Exit codes: 0 done, 1 a run failed, 2 wrong usage, 3 a row was disturbed to
-/// the last.
+/// Runs the command. Exit codes: 0 done, 1 a run or operations of it failed, 2 wrong usage, 3 a row
+/// was disturbed to the last.
 pub(super) fn ab(args: &AbArgs) -> Outcome {
     let common = &args.common;
     let jobs: Result<Vec<Job>, _> =
@@ -115,7 +115,7 @@ pub(super) fn made(
         line(&mut common.progress(), announced(&job.name, next, asked.rule));
         let run = one(&sides[side], job, (request, asked), common)?;
         archive.put_run(&folder(&job.name, next).display().to_string(), &run)?;
-        if let Some(why) = &run.failed {
+        if let Some(why) = run.incomparable() {
             result.failed = Some(format!("{}: {why}", result.targets[side]));
             break;
         }

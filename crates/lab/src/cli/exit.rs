@@ -12,7 +12,7 @@ use crate::programs::run::ProgramError;
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Done, but an agent was lost, a clock is off, or a step was not steady.
+/// Done, but an agent was lost, a clock is off, operations failed, or a step was not steady.
 pub const EXIT_DEGRADED: u8 = 3;
 /// The other side refuses: the join code, another controller.
 pub const EXIT_REFUSED: u8 = 4;
@@ -24,17 +24,17 @@ pub const EXIT_SILENT: u8 = 6;
 /// The table for `--help` of commands that use agents.
 pub(super) const HELP: &str = "\
 Exit codes: 0 success; 1 failure; 2 usage error; 3 completed but degraded: an agent was killed or
-paused, its clock is off, or a step was not steady; 4 refused: the join code is wrong, used or
-expired, or the agent serves another controller; 5 an agent has another version; 6 an agent cannot
-be reached or does not reply.";
+paused, its clock is off, operations failed, or a step was not steady; 4 refused: the join code is
+wrong, used or expired, or the agent serves another controller; 5 an agent has another version; 6 an
+agent cannot be reached or does not reply.";
 
 /// The same for suites.
 pub(super) const SUITE_HELP: &str = "\
 A suite that was ended is continued by the same command: rows that are done are kept.
 Exit codes: 0 success; 1 nothing was measured; 2 usage error; 3 a row was not measured, disturbed,
-not steady, not proved uncached, or a client or a subnet was lost; 4 refused: the join code is
-wrong, used or expired, or the agent serves another controller; 5 an agent has another version; 6 an
-agent cannot be reached or does not reply.";
+not steady, not proved uncached, operations failed, or a client or a subnet was lost; 4 refused: the
+join code is wrong, used or expired, or the agent serves another controller; 5 an agent has another
+version; 6 an agent cannot be reached or does not reply.";
 
 /// The same for an agent.
 pub(super) const AGENT_HELP: &str = "\

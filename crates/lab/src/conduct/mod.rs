@@ -565,6 +565,7 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     result.degraded.extend(agents.paused.iter().map(|what| format!("paused {what}")));
     result.degraded.extend(fewer_slots(result));
     result.degraded.extend(disagreeing(result));
+    result.degraded.extend(result.faulty());
     result.degraded.extend(agents.all.iter().filter_map(other_program));
     result.operations = Operations::of(std::mem::take(&mut result.operations.clients));
     result.best = best(result);
@@ -683,3 +684,6 @@ fn best(result: &RunResult) -> Option<usize> {
     let steady = |n: &usize| result.steps[*n].steady.verdict == SteadyVerdict::Steady;
     closed().filter(near).filter(steady).max_by(by_figure).or(Some(top))
 }
+
+#[cfg(test)]
+mod tests;

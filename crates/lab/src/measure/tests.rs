@@ -95,6 +95,21 @@ fn runs_continue_until_the_interval_is_narrow() {
 }
 
 #[test]
+fn runs_in_which_operations_failed_are_a_reservation() {
+    let (mut run, mut made) = (scattered(1, 0.03), 0);
+    let first_fails = || {
+        let mut run = run()?;
+        if made == 0 {
+            (run.steps[2].ops_s, run.steps[1].errors) = (5000.0, 3);
+        }
+        made += 1;
+        Ok::<_, ()>(run)
+    };
+    let run = until(Until { to: 10.0, rounds: 60 }, first_fails, |_, _| Ok(())).expect("runs");
+    assert_eq!(run.degraded, ["operations failed in 1 more of 6 runs"]);
+}
+
+#[test]
 fn rounds_that_are_used_up_are_a_reservation() {
     let rule = Until { to: 0.01, rounds: 8 };
     let run = until(rule, scattered(2, 0.3), |_, _| Ok(())).expect("runs");

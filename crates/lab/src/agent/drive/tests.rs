@@ -176,3 +176,57 @@ fn reports_that_take_longer_than_a_window_do_not_hold_up_a_step() {
     assert!(windows.iter().all(|w| hist::from_text(&w.latency).unwrap().len() == w.ops));
     assert!(windows.iter().any(|w| w.ops == 0 && w.in_flight > 0.0), "none passed meanwhile");
 }
+
+/// The client of nothing, of which each operation ends with this fault.
+struct Failing(NullClient, Fault);
+
+impl Client for Failing {
+    fn prepare(&mut self, set: &FileSet) -> Result<(), ClientError> {
+        self.0.prepare(set)
+    }
+
+    fn clean(&mut self, set: &FileSet) -> Result<(), ClientError> {
+        self.0.clean(set)
+    }
+
+    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
+        self.0.submit(slot, op)
+    }
+
+    fn flush(&mut self) -> Result<(), ClientError> {
+        self.0.flush()
+    }
+
+    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
+        let before = done.len();
+        self.0.wait(timeout, done)?;
+        done.iter_mut().skip(before).for_each(|done| done.outcome = Err(self.1));
+        Ok(())
+    }
+}
+
+/// The end of a step of three operations in one long window, all of which end with this fault.
+fn failing(kind: Kind, fault: Fault) -> StepEnd {
+    let now = clock::mono_ns();
+    let start = Start {
+        step: 1,
+        threads: 1,
+        at_ns: now,
+        until_ns: now + LONG_NS,
+        window_ns: LONG_NS,
+        open: None,
+        ops_max: Some(3),
+    };
+    let mut driver = driver(kind);
+    driver.client = Box::new(Failing(NullClient::new(), fault));
+    driver.step(&start, &AtomicU64::new(start.until_ns), &mut |_| {}).unwrap()
+}
+
+#[test]
+fn what_a_server_has_lost_is_sent_again_and_not_a_failure() {
+    let end = failing(Kind::SeqWrite, Fault::VerifierChanged);
+    // Three writes, then the COMMIT at the end of the step.
+    assert_eq!((end.ops, end.commits, end.resent, end.errors), (3, 1, 4, 0));
+    let end = failing(Kind::SeqWrite, Fault::Status(28));
+    assert_eq!((end.ops, end.commits, end.resent, end.errors), (3, 1, 0, 4));
+}
