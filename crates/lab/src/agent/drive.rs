@@ -294,10 +294,9 @@ impl Driver {
             end.bytes += bytes;
             if let Some(fault) = fault_of(outcome) {
                 window.errors += 1;
-                end.errors += 1;
                 window.corrupt += u64::from(fault == Fault::Corrupt);
-                let words = || format!("{}: {fault}", running.op);
-                window.first_error.get_or_insert_with(words);
+                window.first_error.get_or_insert_with(|| words(running.op, fault));
+                note(end, running.op, fault);
             }
         }
     }
@@ -307,14 +306,16 @@ impl Driver {
         while let Some(op) = self.work.last() {
             let outcome = self.one(op)?;
             end.commits += 1;
-            end.errors += u64::from(fault_of(outcome).is_some());
+            fault_of(outcome).into_iter().for_each(|fault| note(end, op, fault));
             self.work.done(0, op, outcome);
             if outcome.is_err() {
                 break;
             }
         }
         for name in self.work.leftovers() {
-            end.errors += u64::from(self.one(Op::Remove { name })?.is_err());
+            let op = Op::Remove { name };
+            let outcome = self.one(op)?;
+            fault_of(outcome).into_iter().for_each(|fault| note(end, op, fault));
         }
         Ok(())
     }
@@ -339,6 +340,18 @@ impl Driver {
 #[inline]
 fn fault_of(outcome: Result<u32, Fault>) -> Option<Fault> {
     outcome.err().filter(|fault| *fault != Fault::VerifierChanged)
+}
+
+/// Counts a fault in the whole step: also of the last window, which is not reported, and of what
+/// makes the data stable.
+fn note(end: &mut StepEnd, op: Op, fault: Fault) {
+    end.errors += 1;
+    end.corrupt += u64::from(fault == Fault::Corrupt);
+    end.first_error.get_or_insert_with(|| words(op, fault));
+}
+
+fn words(op: Op, fault: Fault) -> String {
+    format!("{op}: {fault}")
 }
 
 /// Whether a step has stopped; nothing arrives from then on, and what waits is not started.

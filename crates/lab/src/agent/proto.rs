@@ -339,6 +339,12 @@ pub struct StepEnd {
     pub commits: u64,
     /// Faults.
     pub errors: u64,
+    /// Among them, reads with wrong content; 0 of agents of earlier builds.
+    #[serde(default)]
+    pub corrupt: u64,
+    /// The first fault, in words.
+    #[serde(default)]
+    pub first_error: Option<String>,
     /// Calls to the service since the connection was opened, preparation included.
     pub calls: u64,
     /// Files sent again because the server's write verifier had changed.

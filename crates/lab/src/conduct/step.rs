@@ -112,6 +112,41 @@ struct Part {
     end: Option<StepEnd>,
 }
 
+/// What failed.
+#[derive(Clone, Default)]
+struct Faults {
+    errors: u64,
+    /// Among them, reads with wrong content.
+    corrupt: u64,
+    first: Option<String>,
+}
+
+impl Faults {
+    fn and(mut self, other: Self) -> Self {
+        self.errors += other.errors;
+        self.corrupt += other.corrupt;
+        self.first = self.first.or(other.first);
+        self
+    }
+}
+
+impl Part {
+    /// What failed at the client. Its end counts all; without one, or where an agent of an earlier
+    /// build does not count it there, its windows have what is known.
+    fn faults(&self) -> Faults {
+        let end = self.end.as_ref();
+        let counted = |at_end: Option<u64>, of: fn(&Window) -> u64| {
+            at_end.unwrap_or(0).max(self.windows.iter().map(of).sum())
+        };
+        let first = self.windows.iter().find_map(|window| window.first_error.clone());
+        Faults {
+            errors: counted(end.map(|end| end.errors), |window| window.errors),
+            corrupt: counted(end.map(|end| end.corrupt), |window| window.corrupt),
+            first: first.or_else(|| end?.first_error.clone()),
+        }
+    }
+}
+
 struct Running<'a> {
     wanted: &'a StepSetup<'a>,
     parts: BTreeMap<u32, Part>,
@@ -120,6 +155,8 @@ struct Running<'a> {
     warmup: usize,
     samples: Vec<ServerSample>,
     lost: Vec<u32>,
+    /// What failed at clients before they were lost.
+    lost_faults: Faults,
     notes: Vec<String>,
     stopped_with: Option<usize>,
     /// When the last window came in which something was completed.
@@ -234,6 +271,7 @@ fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'
         warmup: wanted.job.warmup_ms.div_ceil(wanted.job.window_ms.max(1)) as usize,
         samples: Vec::new(),
         lost: Vec::new(),
+        lost_faults: Faults::default(),
         notes: Vec::new(),
         stopped_with: None,
         progress_ns: 0,
@@ -274,9 +312,8 @@ impl Running<'_> {
 
     /// A client is gone: by the job's policy that ends the run, the step, or only its part.
     fn lose(&mut self, number: u32, agents: &mut Agents) -> Result<(), StepError> {
-        if self.parts.remove(&number).is_none() {
-            return Ok(());
-        }
+        let Some(part) = self.parts.remove(&number) else { return Ok(()) };
+        self.lost_faults = std::mem::take(&mut self.lost_faults).and(part.faults());
         let agent = agents.all.get_mut(number as usize);
         let how = agent.map_or_else(String::new, |agent| self.how_lost(agent));
         self.lost.push(number);
@@ -385,6 +422,7 @@ impl Running<'_> {
         let Distributions { counted: all, heat, seconds: by_second } =
             distribution::gather(&parts, used, window_s);
         let ends = || self.parts.values().filter_map(|p| p.end.as_ref());
+        let faults = self.faults();
         let ops_s = counted().map(|w| w.ops).sum::<u64>() as f64 / seconds;
         let clients = self.parts.len() as u32;
         let nominal = f64::from(in_flight(clients, self.wanted.load.1, self.wanted.last_threads));
@@ -405,9 +443,9 @@ impl Running<'_> {
             latency: Latency::of(&all),
             little: little(nominal, ops_s, all.mean(), counted_in_flight),
             start: self.start_proof(agents),
-            errors: ends().map(|e| e.errors).sum(),
-            corrupt: self.parts.values().flat_map(|p| &p.windows).map(|w| w.corrupt).sum(),
-            first_error: self.first_error(),
+            errors: faults.errors,
+            corrupt: faults.corrupt,
+            first_error: faults.first,
             commits: ends().map(|e| e.commits).sum(),
             resent: ends().map(|e| e.resent).sum(),
             by_client: self.by_client(used),
@@ -443,8 +481,9 @@ impl Running<'_> {
         }))
     }
 
-    fn first_error(&self) -> Option<String> {
-        self.parts.values().flat_map(|p| &p.windows).find_map(|w| w.first_error.clone())
+    /// What failed at any client, of those that were lost until then.
+    fn faults(&self) -> Faults {
+        self.parts.values().map(Part::faults).fold(self.lost_faults.clone(), Faults::and)
     }
 
     fn by_client(&self, used: (usize, usize)) -> Vec<ClientStep> {

@@ -230,3 +230,11 @@ fn what_a_server_has_lost_is_sent_again_and_not_a_failure() {
     let end = failing(Kind::SeqWrite, Fault::Status(28));
     assert_eq!((end.ops, end.commits, end.resent, end.errors), (3, 1, 0, 4));
 }
+
+#[test]
+fn wrong_content_in_the_window_that_is_open_at_the_end_is_counted() {
+    let end = failing(Kind::RandRead, Fault::Corrupt);
+    assert_eq!((end.ops, end.errors, end.corrupt), (3, 3, 3));
+    let first = end.first_error.unwrap_or_default();
+    assert!(first.ends_with(": what was read is not what was written"), "{first}");
+}
