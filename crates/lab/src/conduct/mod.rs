@@ -621,8 +621,11 @@ fn shape_doubts(result: &RunResult) -> Vec<String> {
     out
 }
 
-/// How evenly the clients of a step were served.
+/// How evenly the clients of a step were served, unless one has fewer threads: of a ramp.
 fn evenness(step: &Step) -> Option<Evenness> {
+    if step.last_threads.is_some() {
+        return None;
+    }
     let share = |client: &ClientStep| ClientShare {
         number: client.client,
         done: client.ops as f64,

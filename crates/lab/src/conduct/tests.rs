@@ -27,3 +27,14 @@ fn operations_that_failed_degrade_a_run() {
     assert_eq!(full.degraded.first().map(String::as_str), Some(sentence));
     assert_eq!((full.failed.as_ref(), full.incomparable().as_deref()), (None, Some(sentence)));
 }
+
+#[test]
+fn a_client_with_fewer_threads_is_not_called_uneven() {
+    let client = |(client, ops)| ClientStep { client, ops, ..Default::default() };
+    let by_client = (0..).zip([1000, 1000, 100]).map(client).collect();
+    let mut step = Step { by_client, ..Step::default() };
+    let uneven = evenness(&step).expect("clients of equal threads").uneven;
+    assert_eq!(uneven.iter().map(|uneven| uneven.client).collect::<Vec<_>>(), [2]);
+    step.last_threads = Some(1);
+    assert_eq!(evenness(&step), None);
+}
