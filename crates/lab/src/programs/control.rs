@@ -81,7 +81,12 @@ impl Control {
 
     /// Seconds since it began.
     pub fn elapsed(&self) -> f64 {
-        (monotonic_ns() - self.begin) as f64 / NS_PER_S as f64
+        self.seconds_at(monotonic_ns())
+    }
+
+    /// Seconds from its beginning until then, nanoseconds of [`monotonic_ns`].
+    pub fn seconds_at(&self, ns: u64) -> f64 {
+        ns.saturating_sub(self.begin) as f64 / NS_PER_S as f64
     }
 
     /// Whether the run has ended, as of `now`.

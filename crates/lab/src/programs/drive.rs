@@ -63,7 +63,7 @@ pub struct Totals {
     pub faults: BTreeMap<u32, String>,
     /// What each instance was asked to do, by its number.
     pub sequences: BTreeMap<u32, Vec<Lane>>,
-    /// Seconds from the start to the end.
+    /// Seconds from the start to the end of the last thread's last act: leaving is not of the run.
     pub seconds: f64,
     /// Processor time of the process meanwhile, seconds.
     pub cpu: f64,
@@ -101,6 +101,8 @@ struct Played {
     before: CallCounts,
     during: CallCounts,
     after: CallCounts,
+    /// When its acts had ended: before it left the target.
+    ended_ns: u64,
     lost: bool,
 }
 
@@ -118,6 +120,7 @@ pub fn run(
         plan.instances().map(|instance| counters(plan, &control, instance)).collect();
     let acts = vec![ActTally::default(); plan.program.acts.len()];
     let mut totals = Totals { acts, ..Totals::default() };
+    let mut ended_ns = 0;
     thread::scope(|scope| -> io::Result<()> {
         let control = &control;
         let mut threads = Vec::new();
@@ -139,14 +142,17 @@ pub fn run(
         }
         for thread in threads {
             match thread.join() {
-                Ok(Some(played)) => totals.add(played),
+                Ok(Some(played)) => {
+                    ended_ns = ended_ns.max(played.ended_ns);
+                    totals.add(played);
+                }
                 Ok(None) => {}
                 Err(_) => control.stop(|| "a thread of the generator ended by a fault".into()),
             }
         }
         Ok(())
     })?;
-    totals.seconds = control.elapsed();
+    totals.seconds = control.seconds_at(ended_ns);
     totals.reason = control.reason();
     Ok(totals)
 }
@@ -257,6 +263,7 @@ impl<'a> Player<'a> {
     fn play(mut self, instance: u64, calls: u64) -> Option<Played> {
         let before = self.worker.counts();
         self.go(calls);
+        let ended_ns = monotonic_ns();
         let during = self.worker.counts();
         if !self.lost {
             self.worker.leave();
@@ -269,6 +276,7 @@ impl<'a> Player<'a> {
             before,
             during,
             after: self.worker.counts(),
+            ended_ns,
             lost: self.lost,
         })
     }

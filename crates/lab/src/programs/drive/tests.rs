@@ -140,3 +140,39 @@ fn the_time_of_a_run_ends_it() {
     let totals = run(&plan, nulls(&plan), limit).expect("a run");
     assert!(totals.reason.is_none() && totals.seconds >= 0.2, "{}", totals.seconds);
 }
+
+/// Takes its time to leave, and has recorded when it began to.
+struct Lingering {
+    left_ns: Arc<AtomicU64>,
+}
+
+/// How long leaving takes: more than the start of a run.
+const LEAVE_NS: u64 = 100_000_000;
+
+impl Worker for Lingering {
+    fn call(&mut self, _: &Call) -> Result<Done, CallError> {
+        Ok(Done::default())
+    }
+
+    fn leave(&mut self) {
+        let begun = monotonic_ns();
+        self.left_ns.fetch_max(begun, Ordering::SeqCst);
+        while monotonic_ns() - begun < LEAVE_NS {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[test]
+fn leaving_the_target_is_not_of_the_run() {
+    let text = "define file name=f,size=1m,prealloc\ndefine process name=p { thread name=t {\n\
+                flowop read name=r,filename=f,iosize=4k\n} }\n";
+    let plan = plan(text, 1, (0, 1));
+    let left_ns = Arc::new(AtomicU64::new(0));
+    let worker: Box<dyn Worker> = Box::new(Lingering { left_ns: Arc::clone(&left_ns) });
+    let begun_ns = monotonic_ns();
+    let totals = run(&plan, vec![worker], limit(10)).expect("a run");
+    let most = (left_ns.load(Ordering::SeqCst) - begun_ns) as f64 / 1e9;
+    assert!(totals.acts[0].calls > 0 && totals.seconds > 0.0, "{totals:?}");
+    assert!(totals.seconds <= most, "{} s, but it left after {most} s", totals.seconds);
+}
