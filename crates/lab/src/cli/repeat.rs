@@ -15,7 +15,7 @@ use crate::archive;
 use crate::archive::request::{Kind, NamedTarget, Request};
 use crate::client::Target;
 use crate::job::Job;
-use crate::limits::summary::Summary;
+use crate::limits::summary::{Cell, Column, Row, Summary};
 use crate::operations::Common as CommonOperations;
 use crate::record::RunResult;
 use crate::report::{self, Comparison};
@@ -196,7 +196,7 @@ fn summary(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
         let columns = limits::columns(&urls, common, None, &own_words())?;
         request.targets = columns.iter().map(|column| column.asked()).collect();
         let out = args.place(n);
-        let (summary, runs) = make::limits(&request, columns, common, &out)?;
+        let (summary, _) = make::limits(&request, columns, common, &out)?;
         let change = report::compare_summaries(&recorded, &summary);
         if common.json {
             print_line(&serde_json::to_string(&change)?)?;
@@ -205,7 +205,7 @@ fn summary(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
             print_line(&format!("report: {}", out.join("index.html").display()))?;
         }
         code = worse(code, limits::exit(&summary));
-        for different in different(&args.archive, &recorded, &runs) {
+        for different in different([&args.archive, &out], &recorded) {
             note(&different);
             code = worse(code, ExitCode::from(EXIT_DEGRADED));
         }
@@ -213,14 +213,13 @@ fn summary(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
     Ok(code)
 }
 
-/// Cells with operations that are not the same.
-fn different(archive: &Path, recorded: &Summary, runs: &[RunResult]) -> Vec<String> {
-    let of = |(row, column, cell): (_, _, &crate::limits::Cell)| {
-        let (row, column): (&crate::limits::Row, &crate::limits::Column) = (row, column);
-        let report = archive.join(cell.report.as_ref()?);
-        let before = RunResult::read(report.parent()?).ok()?;
-        let same = |run: &&RunResult| run.job.name == row.job && run.target == before.target;
-        let common = before.operations.common(&runs.iter().find(same)?.operations)?;
+/// Cells with operations that are not the same in both directories. Columns keep their names,
+/// whatever their targets are.
+fn different(dirs: [&Path; 2], recorded: &Summary) -> Vec<String> {
+    let of = |(row, column, cell): (&Row, &Column, &Cell)| {
+        let below = Path::new(cell.report.as_ref()?).parent()?;
+        let [before, now] = dirs.map(|dir| RunResult::read(&dir.join(below)).ok());
+        let common = before?.operations.common(&now?.operations)?;
         (!common.same).then(|| format!("{}, {}: {}", row.job, column.name, common.sentence()))
     };
     recorded.cells().filter_map(of).collect()
