@@ -104,9 +104,13 @@ fn permitted(setup: &Setup, origin: &Origin) -> Result<(), String> {
     }
 }
 
+/// Whether the owner permits what the other ends listen at, for connections and for datagrams.
 fn allowed(peers: &[Peer], origin: &Origin) -> Result<(), String> {
     let Origin::Tcp(allowed) = origin else { return Ok(()) };
-    peers.iter().try_for_each(|peer| allowed.peer(&peer.address.to_string(), peer.ports.tcp))
+    peers.iter().try_for_each(|peer| {
+        let host = peer.address.to_string();
+        [peer.ports.tcp, peer.ports.udp].into_iter().try_for_each(|port| allowed.peer(&host, port))
+    })
 }
 
 /// Counters of the interfaces of this network namespace (proc_pid_net(5)).
