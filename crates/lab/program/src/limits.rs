@@ -7,6 +7,11 @@ pub const TEXT_MAX: usize = 1 << 20;
 pub const TOKENS_MAX: usize = 200_000;
 /// Composites within composites. A composite that contains itself would have no end.
 pub const NESTING_MAX: usize = 8;
+/// Composites of a program after they were expanded. Ones without acts would multiply at each
+/// level, to all memory from a few lines.
+pub const COMPOSITES_MAX: usize = 100_000;
+/// Bytes of the name of an act, with those of the composites around it: each act has its own copy.
+pub const NAME_MAX: usize = 1_024;
 /// Acts of a program after composites were expanded.
 pub const ACTS_MAX: usize = 10_000;
 /// Threads of a program, on all machines together.

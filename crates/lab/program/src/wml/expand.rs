@@ -29,6 +29,8 @@ struct Expander<'a> {
     scope: Scope,
     program: Program,
     composites: HashMap<String, Composite<'a>>,
+    /// How many were expanded.
+    expanded: usize,
     references: Vec<Reference>,
     /// Names of acts, without those of composites.
     names: Vec<String>,
@@ -43,6 +45,7 @@ pub(crate) fn program(
         scope: Scope::default(),
         program: Program::default(),
         composites: HashMap::new(),
+        expanded: 0,
         references: Vec::new(),
         names: Vec::new(),
     };

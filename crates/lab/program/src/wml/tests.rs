@@ -270,6 +270,27 @@ fn composites_are_bounded() {
 }
 
 #[test]
+fn composites_without_acts_and_their_names_are_bounded() {
+    // Without any act: 60 to the third composites.
+    let mut text = "define flowop name=c0 { }\n".to_owned();
+    for level in 1..4 {
+        let sixty = format!("flowop c{} name=x\n", level - 1).repeat(60);
+        text.push_str(&format!("define flowop name=c{level} {{\n{sixty}}}\n"));
+    }
+    text.push_str(&with("c3 name=x"));
+    assert!(refused(&text).contains("more than 100000 composites"), "{}", refused(&text));
+    // A name that each act would have a copy of.
+    let name = "n".repeat(crate::limits::NAME_MAX);
+    let long = |name: &str| {
+        let composite = "define flowop name=a { flowop hog name=h,value=1 }";
+        read("n.f", &format!("{composite}\n{}", with(&format!("a name={name}"))), &[])
+    };
+    let error = long(&name).expect_err("a long name").to_string();
+    assert!(error.contains("its name has more than 1024 bytes"), "{error}");
+    assert!(long(&name[2..]).is_ok());
+}
+
+#[test]
 fn sizes_of_texts_are_bounded() {
     let long = "#".repeat(crate::limits::TEXT_MAX + 1);
     assert!(refused(&long).contains("more than 1048576 bytes"));

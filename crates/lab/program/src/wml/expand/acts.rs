@@ -2,7 +2,7 @@
 
 use super::{Expander, Reference};
 use crate::dist::Dist;
-use crate::limits::{ACTS_MAX, FDS_MAX, NESTING_MAX};
+use crate::limits::{ACTS_MAX, COMPOSITES_MAX, FDS_MAX, NAME_MAX, NESTING_MAX};
 use crate::program::{Act, Op, Step};
 use crate::wml::Fault;
 use crate::wml::operations::{Needs, Support, find};
@@ -31,6 +31,14 @@ const VALID: &[&str] = &[
     "blocking",
     "noreadahead",
 ];
+
+/// The name of a flowop with those of the composites around it.
+fn full(prefix: &str, name: &str, flowop: &Flowop) -> Result<String, Fault> {
+    if prefix.len() + name.len() > NAME_MAX {
+        return Err(Fault::at(&flowop.kind, format!("its name has more than {NAME_MAX} bytes")));
+    }
+    Ok(format!("{prefix}{name}"))
+}
 
 impl<'a> Expander<'a> {
     /// Steps of a thread.
@@ -69,7 +77,7 @@ impl<'a> Expander<'a> {
             let view = View::new(&self.scope, &flowop.attrs, &flowop.kind, VALID)?;
             let name = view.required("name")?;
             let target = view.text("target")?;
-            let act = self.read_act(&view, &format!("{prefix}{name}"), op)?;
+            let act = self.read_act(&view, &full(prefix, &name, flowop)?, op)?;
             (name, act, target)
         };
         self.check(&act, flowop, needs)?;
@@ -164,6 +172,20 @@ impl<'a> Expander<'a> {
         }
     }
 
+    /// Refuses composites that have no end, or multiply.
+    fn count_composite(&mut self, flowop: &Flowop) -> Result<(), Fault> {
+        self.expanded += 1;
+        if self.scope.locals.len() >= NESTING_MAX {
+            let what = format!("composites are nested more than {NESTING_MAX} times");
+            return Err(Fault::at(&flowop.kind, what));
+        }
+        if self.expanded > COMPOSITES_MAX {
+            let what = format!("more than {COMPOSITES_MAX} composites");
+            return Err(Fault::at(&flowop.kind, what));
+        }
+        Ok(())
+    }
+
     fn composite(
         &mut self,
         flowop: &Flowop,
@@ -175,10 +197,7 @@ impl<'a> Expander<'a> {
             return Err(Fault::at(&flowop.kind, "there is no such operation"));
         };
         let (attrs, flowops) = (composite.attrs, composite.flowops);
-        if self.scope.locals.len() >= NESTING_MAX {
-            let what = format!("composites are nested more than {NESTING_MAX} times");
-            return Err(Fault::at(&flowop.kind, what));
-        }
+        self.count_composite(flowop)?;
         let mut locals = HashMap::new();
         for parameter in attrs.iter().filter(|attr| attr.local) {
             if let Some(default) = &parameter.value {
@@ -216,10 +235,11 @@ impl<'a> Expander<'a> {
                 }
             }
         }
+        let within = full(prefix, &name, flowop)? + ".";
         let begin = steps.len();
         steps.push(Step::Begin { times, end: 0 });
         self.scope.locals.push(locals);
-        let expanded = self.flowops(flowops, &format!("{prefix}{name}."), steps);
+        let expanded = self.flowops(flowops, &within, steps);
         self.scope.locals.pop();
         expanded?;
         let end = steps.len();
