@@ -1,6 +1,8 @@
 //! What a profile has: groups of threads, transactions that all threads begin together, flowops.
 
+use crate::limits::{DURATION_MAX, GROUPS_MAX, HOSTS_MAX, RATE_MAX, THREADS_MAX, TRANSFER_MAX};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A profile, all variables replaced.
@@ -214,6 +216,27 @@ impl Profile {
         hosts
     }
 
+    /// Whether it is within the bounds that a text must keep: another program may have sent it.
+    ///
+    /// # Errors
+    /// What is beyond them.
+    pub fn check(&self) -> Result<(), String> {
+        let threads: u64 = self.groups.iter().map(|group| u64::from(group.threads)).sum();
+        let endpoints = self.flowops().filter_map(Flowop::endpoint);
+        let hosts: BTreeSet<&str> = endpoints.map(|endpoint| endpoint.host.as_str()).collect();
+        let counts = [
+            ("groups", self.groups.len() as u64, GROUPS_MAX as u64),
+            ("threads", threads, u64::from(THREADS_MAX)),
+            ("hosts", hosts.len() as u64, HOSTS_MAX as u64),
+        ];
+        for (what, count, most) in counts {
+            if count > most {
+                return Err(format!("the profile has {count} {what}, more than {most}"));
+            }
+        }
+        self.groups.iter().flat_map(|group| &group.transactions).try_for_each(Transaction::check)
+    }
+
     /// Threads of all groups.
     pub fn threads(&self) -> u32 {
         self.groups.iter().map(|group| group.threads).sum()
@@ -237,5 +260,37 @@ impl Flowop {
             Op::Connect(endpoint) | Op::Accept(endpoint) => Some(endpoint),
             _ => None,
         }
+    }
+}
+
+impl Transaction {
+    fn check(&self) -> Result<(), String> {
+        let durations = 1..=DURATION_MAX.as_nanos() as u64;
+        let fits = self.rate.is_none_or(|rate| (1..=RATE_MAX).contains(&rate))
+            && self.duration_ns.is_none_or(|ns| durations.contains(&ns));
+        if !fits {
+            return Err(format!("line {}: rate or duration of the transaction", self.line));
+        }
+        match self.flowops.iter().find(|flowop| !flowop.fits()) {
+            Some(flowop) => Err(format!("line {}: count or size of the flowop", flowop.line)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Flowop {
+    /// Whether its numbers are within their bounds.
+    fn fits(&self) -> bool {
+        let sizes = 1..=TRANSFER_MAX;
+        let transfers = match &self.op {
+            Op::Write(transfer) | Op::Read(transfer) | Op::Sendfile(transfer) => {
+                let Size { min, max } = transfer.size;
+                sizes.contains(&min)
+                    && (min..=TRANSFER_MAX).contains(&max)
+                    && transfer.rsize.is_none_or(|bytes| sizes.contains(&bytes))
+            }
+            _ => true,
+        };
+        transfers && self.count > 0
     }
 }

@@ -194,7 +194,7 @@ fn in_calls_of_rsize(
 ) {
     let (Op::Write(transfer) | Op::Read(transfer)) = &flowop.op else { return };
     let (Some(rsize), Some(size)) = (transfer.rsize, transfer.size.as_fixed()) else { return };
-    let (calls, bytes) = (u64::from(rsize), u64::from(size) * flowop.count);
+    let (calls, bytes) = (u64::from(rsize), u64::from(size).saturating_mul(flowop.count));
     if bytes.is_multiple_of(calls) {
         act.count = bytes / calls;
     } else if transaction.flowops.len() == 1 {

@@ -90,8 +90,10 @@ fn record(ended: Ended, cpu_ns: u64) -> NetEnded {
     NetEnded { begun_ns, ended_ns, counts, flowops, faults, cpu_ns }
 }
 
-/// A controller over TCP makes an agent a far end, with the addresses that its owner permits.
+/// A controller over TCP makes an agent a far end, with the addresses that its owner permits. The
+/// controller has read the profile within bounds; another program may send any.
 fn permitted(setup: &Setup, origin: &Origin) -> Result<(), String> {
+    setup.profile.check()?;
     match origin {
         Origin::Own => Ok(()),
         Origin::Tcp(allowed) if allowed.observe.is_some() => {

@@ -125,7 +125,7 @@ impl Strand {
             // arrive are found when what is missing is received.
             timeout_ns: timeout
                 .or(script.duration_ns)
-                .unwrap_or(shared.silence_ns + script.pause_ns),
+                .unwrap_or(shared.silence_ns.saturating_add(script.pause_ns)),
         };
         let mut now_ns = (shared.now)();
         loop {

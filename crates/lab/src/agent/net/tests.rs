@@ -3,6 +3,8 @@
 use super::*;
 use crate::agent::allow::{Allowed, Owner};
 use lab_net::engine::Ports;
+use lab_net::profile::{Op, Profile};
+use lab_net::read::{Variables, read};
 
 #[test]
 fn counters_of_interfaces_are_read() {
@@ -30,4 +32,52 @@ fn both_ports_of_an_other_end_must_be_listed() {
         let why = of(tcp, udp).expect_err("a port that is not listed");
         assert!(why.starts_with("net://10.0.0.1:53: not listed"), "{why}");
     }
+}
+
+/// A far end of a profile with a write, after this change of it.
+fn far_end(change: impl FnOnce(&mut Profile)) -> Setup {
+    let text = "<profile name=\"p\"><group nthreads=\"2\"><transaction>\
+                <flowop type=\"connect\" options=\"remotehost=h protocol=tcp\"/>\
+                <flowop type=\"write\" options=\"size=1k\"/>\
+                </transaction></group></profile>";
+    let mut profile = read("p.xml", text, &Variables::default()).expect("a profile");
+    change(&mut profile);
+    Setup { profile, end: End::Far(0), secret: [0; 16], seed: 1, bind: None }
+}
+
+#[test]
+fn a_profile_beyond_its_bounds_is_refused() {
+    let of = |change: fn(&mut Profile)| {
+        let tcp = permitted(&far_end(change), &Origin::Tcp(Allowed::default()));
+        assert_eq!(permitted(&far_end(change), &Origin::Own), tcp);
+        tcp.err().unwrap_or_default()
+    };
+    assert_eq!(of(|_| {}), "");
+    let threads = of(|profile| profile.groups[0].threads = u32::MAX);
+    assert_eq!(threads, "the profile has 4294967295 threads, more than 4096");
+    // Their sum is 2 in 32 bits.
+    let wrapped = of(|profile| {
+        profile.groups = vec![profile.groups[0].clone(), profile.groups[0].clone()];
+        (profile.groups[0].threads, profile.groups[1].threads) = (u32::MAX, 3);
+    });
+    assert!(wrapped.contains("4294967298 threads"), "{wrapped}");
+    let hosts = of(|profile| {
+        let flowops = &mut profile.groups[0].transactions[0].flowops;
+        let connect = flowops[0].clone();
+        flowops.extend((0..64).map(|n| {
+            let mut connect = connect.clone();
+            let Op::Connect(endpoint) = &mut connect.op else { panic!("{connect:?}") };
+            endpoint.host = format!("h{n}");
+            connect
+        }));
+    });
+    assert_eq!(hosts, "the profile has 65 hosts, more than 64");
+    let rate = of(|profile| profile.groups[0].transactions[0].rate = Some(0));
+    assert!(rate.ends_with("rate or duration of the transaction"), "{rate}");
+    let size = of(|profile| {
+        let flowop = &mut profile.groups[0].transactions[0].flowops[1];
+        let Op::Write(transfer) = &mut flowop.op else { panic!("{flowop:?}") };
+        transfer.size.min = transfer.size.max + 1;
+    });
+    assert!(size.ends_with("count or size of the flowop"), "{size}");
 }
