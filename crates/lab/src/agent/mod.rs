@@ -38,7 +38,7 @@ use crate::client::{self, Options, Target};
 use crate::iozone::flags::Test;
 use crate::observe::ClientSource;
 use allow::{AllowError, Allowed, Granted, Owner};
-use base::limits::{LAB_HEARTBEAT, LAB_RENEW_EVERY, LAB_SLOTS_MAX};
+use base::limits::{LAB_HEARTBEAT, LAB_RENEW_EVERY};
 use base::out::{note, offer};
 use code::{CodeError, Codes, JoinCode, ListenerCode};
 use connection::Connection;
@@ -423,9 +423,7 @@ fn carry_out(
         }
         Command::Start(start) => {
             let driver = driver.as_mut().ok_or_else(missing)?;
-            if start.threads > LAB_SLOTS_MAX {
-                return Err(format!("{} threads are more than {LAB_SLOTS_MAX}", start.threads));
-            }
+            start.check()?;
             let mut lost = None;
             let mut report = |windows: Vec<Window>| {
                 if let Err(error) = reply.send_windows(windows) {
@@ -466,9 +464,7 @@ fn carry_out(
 fn prepare_driver(prepare: &Prepare, origin: &Origin) -> Result<Driver, String> {
     let target = Target::parse(&prepare.target).map_err(|e| with_sources(&e))?;
     let granted = origin.grant(target)?;
-    if prepare.slots > LAB_SLOTS_MAX {
-        return Err(format!("{} slots are more than {LAB_SLOTS_MAX}", prepare.slots));
-    }
+    prepare.check()?;
     let options = Options {
         bind: prepare.bind,
         seed: prepare.seed,

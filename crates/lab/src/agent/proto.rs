@@ -14,7 +14,7 @@ use crate::operations::Lane;
 use crate::record::cold::CacheDropped;
 use crate::shape::open::{OpenEnd, OpenRule};
 use crate::workload::Shape;
-use base::limits::LAB_MESSAGE_MAX;
+use base::limits::{IO_SIZE_MAX, LAB_MESSAGE_MAX, LAB_SLOTS_MAX};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -195,6 +195,45 @@ pub struct Start {
     /// Operations at most: the step ends after them, for data that is read once.
     #[serde(default)]
     pub ops_max: Option<u64>,
+}
+
+/// Least length of a window, ns: an agent closes one in some microseconds.
+const WINDOW_NS_MIN: u64 = 1_000_000;
+
+impl Prepare {
+    /// Whether its numbers are within the bounds of a job: the conductor has checked them, another
+    /// program may send any.
+    ///
+    /// # Errors
+    /// What is beyond them.
+    pub fn check(&self) -> Result<(), String> {
+        if self.slots > LAB_SLOTS_MAX {
+            return Err(format!("{} slots are more than {LAB_SLOTS_MAX}", self.slots));
+        }
+        match self.shape.block {
+            1..=IO_SIZE_MAX => Ok(()),
+            block => Err(format!("a block has 1 to {IO_SIZE_MAX} bytes, not {block}")),
+        }
+    }
+}
+
+impl Start {
+    /// Whether its numbers are within the bounds of a job.
+    ///
+    /// # Errors
+    /// What is beyond them.
+    pub fn check(&self) -> Result<(), String> {
+        if self.threads > LAB_SLOTS_MAX {
+            return Err(format!("{} threads are more than {LAB_SLOTS_MAX}", self.threads));
+        }
+        if self.window_ns < WINDOW_NS_MIN {
+            return Err(format!("a window has at least 1 ms, not {} ns", self.window_ns));
+        }
+        match &self.open {
+            Some(open) if !open.is_possible() => Err("rate or queue of the open loop".to_owned()),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A message from an agent to the conductor.

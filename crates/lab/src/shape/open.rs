@@ -9,6 +9,7 @@
 //! A state machine without a clock: the caller passes the time, in a test a virtual one.
 
 use crate::hist::{self, Hist, MAX_NS};
+use base::limits::LAB_OPEN_QUEUE_MAX;
 use base::random::{Random, SeededRandom};
 use base::units::time_ns;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ use std::collections::VecDeque;
 
 /// The generator's own lateness may be this share of the latency, both at the 99th percentile.
 pub const LATENESS_MAX: f64 = 0.10;
+/// Most arrivals per second: one in each nanosecond, the unit of times. Without distances there
+/// would be no last one that is due.
+const RATE_MAX: f64 = 1e9;
 /// Increment of SplitMix64: its n-th number is that of a seed so much further.
 const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -145,6 +149,11 @@ impl ArrivalCounts {
 }
 
 impl OpenRule {
+    /// Whether arrivals are apart from each other, and few enough may wait.
+    pub fn is_possible(&self) -> bool {
+        self.rate > 0.0 && self.rate <= RATE_MAX && self.queue <= LAB_OPEN_QUEUE_MAX
+    }
+
     /// Distance between arrival `n` and the one before, ns: a function of the seed and `n`.
     pub fn gap_ns(&self, n: u64) -> f64 {
         let mean = 1e9 / self.rate;

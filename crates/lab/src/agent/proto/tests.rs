@@ -43,3 +43,27 @@ fn what_threads_did_survives_a_round_trip() {
     let FromAgent::ProgramEnd(end) = receive(&mut wire.as_slice()).unwrap() else { panic!() };
     assert_eq!(serde_json::from_value::<Totals>(end.totals).unwrap(), totals);
 }
+
+#[test]
+fn a_step_beyond_the_bounds_of_jobs_is_refused() {
+    let rule =
+        |rate, queue| OpenRule { rate, arrival: Default::default(), in_flight: 1, queue, seed: 1 };
+    let start = |threads, window_ns, open| {
+        let (step, at_ns, until_ns, ops_max) = (1, 2, 3, None);
+        Start { step, threads, at_ns, until_ns, window_ns, open, ops_max }.check()
+    };
+    assert_eq!(start(1024, 10_000_000, None), Ok(()));
+    assert_eq!(start(1, 10_000_000, Some(rule(1e9, 1_000_000))), Ok(()));
+    assert!(start(1025, 10_000_000, None).is_err() && start(1, 0, None).is_err());
+    for (rate, queue) in [(0.0, 1), (-1.0, 1), (f64::NAN, 1), (2e9, 1), (1.0, u32::MAX)] {
+        assert!(start(1, 10_000_000, Some(rule(rate, queue))).is_err(), "{rate}, {queue}");
+    }
+    let prepare = |slots, block| {
+        let kind = crate::workload::Kind::RandRead;
+        let shape = Shape { kind, block, files: 1, file_size: 1 << 30, own_files: false };
+        let (target, client, bind, seed, check_one_in) = ("null:".to_owned(), 0, None, 1, 1);
+        Prepare { target, client, bind, shape, seed, check_one_in, slots }.check()
+    };
+    assert_eq!(prepare(1024, 1 << 20), Ok(()));
+    assert!(prepare(1025, 1).is_err() && prepare(1, 0).is_err() && prepare(1, u32::MAX).is_err());
+}
