@@ -7,6 +7,7 @@ use crate::conduct::steady;
 use crate::job::Steady;
 use crate::record::Steadiness;
 use lab_net::count::{ConnCount, Key, Sums};
+use lab_net::script::{Kind, Script};
 use std::collections::BTreeMap;
 
 /// Connections with missing bytes that are named.
@@ -49,6 +50,29 @@ pub fn both_ends(near: &[ConnCount], far: &[ConnCount]) -> BothEnds {
     let sent = both.near_sent + both.far_sent;
     both.difference_percent = if sent > 0 { off as f64 / sent as f64 * 100.0 } else { 0.0 };
     both
+}
+
+/// Whether all far ends do the same in a transaction: only then their bytes should be even.
+pub fn alike(far: &[Vec<Script>], transaction: usize) -> bool {
+    let mut each = far.iter().map(|scripts| work(scripts, transaction));
+    let first = each.next();
+    each.all(|other| Some(other) == first)
+}
+
+/// What an end does in a transaction, whatever its host, and the flowops that state it.
+fn work(scripts: &[Script], transaction: usize) -> Vec<Script> {
+    let one = |script: &Script| {
+        let mut one = script.transactions.get(transaction)?.clone();
+        for act in &mut one.acts {
+            (act.flowop, act.line, act.conn) = (0, 0, 0);
+            if let Kind::Open(host, endpoint) | Kind::Accept(host, endpoint) = &mut act.kind {
+                (*host, endpoint.host, endpoint.local) = (0, String::new(), None);
+            }
+        }
+        let threads = 0..script.threads.len() as u32;
+        Some(Script { group: 0, threads, transactions: vec![one] })
+    };
+    scripts.iter().filter_map(one).collect()
 }
 
 /// How evenly connections were served; `None` of fewer than two.

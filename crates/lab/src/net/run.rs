@@ -166,6 +166,9 @@ fn transaction(
     };
     times(&mut record, ends, &ended);
     compare(&mut record, result, ended.len(), &ended, &drained);
+    if !judge::alike(scripts.get(1..).unwrap_or_default(), number as usize) {
+        record.evenness = None;
+    }
     for (end, ended) in ended.iter().enumerate() {
         let name = name_of(result, end);
         let ended = ended.as_ref();

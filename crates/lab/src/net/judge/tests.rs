@@ -1,9 +1,11 @@
 //! Counts of both ends.
 
-use super::{both_ends, evenness, interface, windows};
+use super::{alike, both_ends, evenness, interface, windows};
 use crate::agent::net::Interface;
 use crate::record::SteadyVerdict;
 use lab_net::count::{ConnCount, Key, Sums};
+use lab_net::read::{Variables, read};
+use lab_net::script::{End, scripts};
 
 fn count(thread: u32, sent: u64, received: u64) -> ConnCount {
     ConnCount { key: Key { host: 0, thread, conn: 0 }, sent, received }
@@ -31,6 +33,30 @@ fn connections_are_even_or_one_is_named() {
     let uneven = evenness(&[count(1, 10, 0), count(2, 0, 30)]).expect("evenness");
     assert_eq!((uneven.min_over_mean, uneven.jain), (0.5, 0.8));
     assert_eq!((uneven.least.thread, uneven.most_bytes), (1, 30));
+}
+
+#[test]
+fn hosts_are_compared_where_they_do_the_same() {
+    let group = |host: &str, threads: u32, size: &str| {
+        format!(
+            "<group nthreads=\"{threads}\"><transaction>\n\
+             <flowop type=\"connect\" options=\"remotehost={host} protocol=tcp\"/>\n\
+             </transaction><transaction duration=\"1s\">\n\
+             <flowop type=\"write\" options=\"size={size}\"/>\n\
+             </transaction></group>"
+        )
+    };
+    let alike_in = |groups: [String; 2], transaction| {
+        let text = format!("<profile name=\"p\">{}</profile>", groups.concat());
+        let profile = read("p.xml", &text, &Variables::default()).expect("a profile");
+        let far: Vec<_> = (0..2).map(|host| scripts(&profile, End::Far(host))).collect();
+        alike(&far, transaction)
+    };
+    let one = || group("a", 4, "8k");
+    assert!((0..2).all(|n| alike_in([one(), group("b", 4, "8k")], n)));
+    assert!(!alike_in([one(), group("b", 1, "8k")], 1), "other threads");
+    let other_size = |n| alike_in([one(), group("b", 4, "1k")], n);
+    assert!(other_size(0) && !other_size(1), "the same to connect, another size to write");
 }
 
 #[test]
