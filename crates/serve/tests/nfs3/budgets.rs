@@ -119,6 +119,41 @@ fn pooled_reads_of_each_version_take_room_for_their_replies() {
     }
 }
 
+/// A large record is in the budget while it is received: the call that takes its buffer over needs
+/// no room for it a second time.
+#[test]
+fn a_large_write_begins_beside_calls_that_take_long() {
+    const SIZE: usize = 1 << 20;
+    // Two cores of 4 MiB, of which one client has a half: less than twice the record.
+    let limits = Limits { bytes: 8 << 20, ..Limits::default() };
+    let (script, options) = (Scripted::over(directory()), Options { limits, ..Options::default() });
+    let server = Server::start(Arc::clone(&script) as _, options);
+    let (mut client, root) = server.client();
+    let file = create(&mut client, &root, "f");
+    // One on each core.
+    let mut others = [server.client().0, server.client().0];
+    script.blocks.store(true, SeqCst);
+    script.close_gate();
+    let begun = script.begun();
+    for (n, other) in others.iter_mut().enumerate() {
+        let record = other.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) });
+        other.send(&record);
+        script.wait_begun(begun + n + 1);
+    }
+    let writer = std::thread::spawn(move || {
+        let written = crate::procedures::write(&mut client, &file, 0, &vec![1; SIZE]);
+        assert_eq!(written.count as usize, SIZE);
+    });
+    script.wait_begun(begun + 3);
+    script.open_gate();
+    writer.join().unwrap();
+    for other in &mut others {
+        assert!(other.receive().results::<GetattrRes>().into_result().is_ok());
+    }
+    let budgets = server.service().budgets();
+    wait_for("nothing is held", || ((budgets.requests(), budgets.bytes()) == (0, 0)).then_some(()));
+}
+
 #[test]
 fn draining_answers_what_was_taken_and_closes() {
     let script = Scripted::over(directory());

@@ -376,9 +376,19 @@ impl CoreBudget {
         self.bytes.get() <= self.bytes_max / SMALL_RECORDS_PART
     }
 
-    /// Whether an operation with `n` bytes may be handed over. One is always let in.
+    /// Whether an operation with `n` bytes may be handed over. One is always let in, and the first
+    /// of each client if the core has room for it: what the client has sent may take its part, and
+    /// would be given back by that operation alone.
     pub fn has_room(&self, n: usize) -> bool {
-        self.requests.get() == 0 || (self.has_request() && self.has_bytes(n))
+        self.settle();
+        self.fits_operation(n)
+    }
+
+    fn fits_operation(&self, n: usize) -> bool {
+        let is_first = || self.of_client(|client| client.requests.get() == 0).unwrap_or(false);
+        let has_core = || self.bytes.get() + n <= self.bytes_max;
+        let has_bytes = || has_core() && (is_first() || self.client_has_bytes(n));
+        self.requests.get() == 0 || (self.has_request() && has_bytes())
     }
 
     /// Takes an overdraft, for a record that has begun: if all connections held a part of the

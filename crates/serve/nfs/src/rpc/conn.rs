@@ -537,7 +537,9 @@ impl Conn {
     /// Hands the record that `input` stands at to the pool. False when there is no slot; it
     /// continues from where it is when there is one, as its effects must not be repeated.
     fn hand_to_pool(&mut self, begun: BegunCall) -> bool {
-        let size = self.input.message().len() + begun.state.reply_max;
+        // A buffer that goes along is in the budget already.
+        let copied = if self.input.goes_with_buffer() { 0 } else { self.input.message().len() };
+        let size = copied + begun.state.reply_max;
         self.wanted = size;
         let Some(slot) = self.core.reserve(&mut self.place, self.caller.queue(), size) else {
             self.begun = Some(begun).filter(|begun| begun.resume.is_some());

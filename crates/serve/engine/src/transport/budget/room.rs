@@ -174,9 +174,7 @@ impl CoreBudget {
         let fits = match need.part {
             Part::Any => self.fits_bytes(need.bytes),
             Part::Large => self.fits_large(need.bytes),
-            Part::Operation => {
-                self.requests.get() == 0 || self.has_request() && self.fits_bytes(need.bytes)
-            }
+            Part::Operation => self.fits_operation(need.bytes),
         };
         fits || match need.or {
             Or::Nothing => false,

@@ -124,6 +124,21 @@ fn one_client_leaves_half_to_others() {
     });
 }
 
+/// The part of a client may be taken by what it has sent, before any of that has begun.
+#[test]
+fn one_operation_of_each_client_is_let_in() {
+    let limits = Limits { requests: 8, bytes: 64 << 20, ..Limits::default() };
+    let core = Rc::new(CoreBudget::new(limits, 1));
+    let half = 32 << 20;
+    of(&core, 1, CoreBudget::take_request);
+    of(&core, 2, move |core| {
+        core.take_bytes(half);
+        assert!(core.has_room(half) && !core.has_room(half + 1), "as far as the core has room");
+        core.take_request();
+        assert!(!core.has_room(1) && !core.has_bytes(1), "others of it wait");
+    });
+}
+
 #[test]
 fn what_a_client_holds_is_given_back_to_its_part_wherever_it_is_dropped() {
     let limits = Limits { bytes: 64 << 20, ..Limits::default() };

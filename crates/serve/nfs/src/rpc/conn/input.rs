@@ -221,16 +221,22 @@ impl Input {
         self.whole = None;
     }
 
+    /// Whether the record found goes with its buffer: a large one that is alone in it.
+    pub(super) fn goes_with_buffer(&self) -> bool {
+        let is_large = self.whole.is_none() && self.consumed >= LARGE_RECORD;
+        is_large && self.start + self.consumed == self.buf.len()
+    }
+
     /// Takes the record found out: its buffer, and where in it the message is. A large record that
     /// is alone in its buffer is not copied.
     pub(super) fn take_record(&mut self, core: &Core) -> (Vec<u8>, Range<usize>) {
-        let taken = if let Some(whole) = self.whole.take() {
-            let len = whole.len();
-            (whole, 0..len)
-        } else if self.consumed >= LARGE_RECORD && self.start + self.consumed == self.buf.len() {
+        let taken = if self.goes_with_buffer() {
             let buf = std::mem::take(&mut self.buf);
             self.give_up(core, buf.capacity());
             (buf, self.at.clone())
+        } else if let Some(whole) = self.whole.take() {
+            let len = whole.len();
+            (whole, 0..len)
         } else {
             let message = self.message();
             let len = message.len();
