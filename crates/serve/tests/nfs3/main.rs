@@ -22,3 +22,4 @@ mod scripted;
 mod server;
 mod tls;
 mod turns;
+mod unread;

@@ -39,8 +39,16 @@ pub struct Scripted {
     begun: Mutex<usize>,
     /// Offsets of READs on the pool, in the order in which they have begun.
     pub reads: Mutex<Vec<u64>>,
-    closed: Mutex<bool>,
+    gate: Mutex<Gate>,
     changed: Condvar,
+}
+
+/// Where operations on the pool wait.
+#[derive(Default)]
+struct Gate {
+    is_closed: bool,
+    /// Operations that pass all the same.
+    passes: usize,
 }
 
 struct Target {
@@ -73,7 +81,7 @@ impl Scripted {
             flushed: Arc::default(),
             begun: Mutex::new(0),
             reads: Mutex::default(),
-            closed: Mutex::new(false),
+            gate: Mutex::default(),
             changed: Condvar::new(),
         })
     }
@@ -89,12 +97,18 @@ impl Scripted {
 
     /// Operations on the pool wait from now on.
     pub fn close_gate(&self) {
-        *self.closed.lock().unwrap() = true;
+        *self.gate.lock().unwrap() = Gate { is_closed: true, passes: 0 };
     }
 
     /// They continue.
     pub fn open_gate(&self) {
-        *self.closed.lock().unwrap() = false;
+        *self.gate.lock().unwrap() = Gate::default();
+        self.changed.notify_all();
+    }
+
+    /// One of them continues.
+    pub fn let_one_pass(&self) {
+        self.gate.lock().unwrap().passes += 1;
         self.changed.notify_all();
     }
 
@@ -115,8 +129,10 @@ impl Scripted {
         if cx.may_block || self.holds.load(SeqCst) {
             *self.begun.lock().unwrap() += 1;
             self.changed.notify_all();
-            let closed = self.closed.lock().unwrap();
-            let _open = self.changed.wait_timeout_while(closed, PATIENCE, |c| *c).unwrap();
+            let gate = self.gate.lock().unwrap();
+            let waits = |gate: &mut Gate| gate.is_closed && gate.passes == 0;
+            let (mut gate, _) = self.changed.wait_timeout_while(gate, PATIENCE, waits).unwrap();
+            gate.passes = gate.passes.saturating_sub(1);
         } else if self.blocks.load(SeqCst) {
             return Err(Status::WouldBlock);
         }

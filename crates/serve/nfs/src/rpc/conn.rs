@@ -221,9 +221,6 @@ impl Conn {
                         Event::Timer => self.check_receive_timeout()?,
                         Event::Completion | Event::Slot | Event::Budget => {}
                     }
-                    if turn == BatchOutcome::Stalled {
-                        self.timer = None;
-                    }
                 }
             }
             self.drain_completions();
@@ -278,6 +275,10 @@ impl Conn {
                 self.begun_ns = stamp();
             }
             self.timer = Some(Box::pin(tokio::time::sleep(RECORD_LOOK)));
+        }
+        if !read {
+            // It is not the fault of the peer that nothing comes: its time begins again.
+            (self.timer, self.begun_ns) = (None, 0);
         }
         let Self { link, queue, timer, closing, place, room, .. } = self;
         // While nothing is received the end of the peer shows nowhere else, and what is begun for
