@@ -236,7 +236,7 @@ impl Host {
 
     /// Sends a restart notification over this connection.
     pub fn notify(&mut self, name: &str) {
-        let args = nsm::NotifyArgs { mon_name: nsm::SmName(name.as_bytes()), state: 3 };
+        let args = nsm::NotifyArgs { mon_name: nsm::SmName(name.as_bytes()), state: NEXT_STATE };
         let proc = nsm::Proc::NOTIFY.0;
         let record = self.client.record(nsm::NSM_PROGRAM, nsm::NSM_V1, proc, &args);
         self.client.send(&record);
@@ -246,6 +246,9 @@ impl Host {
 
 /// The cookie of all calls.
 pub const COOKIE: Netobj<'static> = Netobj(b"cook");
+
+/// The state number of restart notifications: the one after that of [`args`].
+pub const NEXT_STATE: u32 = 3;
 
 /// A request for an exclusive lock that does not wait.
 pub fn args(alock: Nlm4Lock<'_>) -> LockArgs<'_> {
@@ -259,7 +262,7 @@ pub fn notify_by_datagram(at: SocketAddr, name: &str) {
     let w = &mut Writer::new(&mut call);
     let (prog, vers, proc) = (nsm::NSM_PROGRAM, nsm::NSM_V1, nsm::Proc::NOTIFY.0);
     CallHeader { xid: 9, prog, vers, proc, cred: Auth::None, verf: Auth::None }.encode(w);
-    nsm::NotifyArgs { mon_name: nsm::SmName(name.as_bytes()), state: 3 }.encode(w);
+    nsm::NotifyArgs { mon_name: nsm::SmName(name.as_bytes()), state: NEXT_STATE }.encode(w);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.send_to(&call, at).unwrap();

@@ -8,7 +8,7 @@ use vfs::locks::{Protocol, Refused};
 use wire::nlm4::*;
 use wire::nsm;
 
-use crate::host::{COOKIE, Host, Services, args, notify_by_datagram};
+use crate::host::{COOKIE, Host, NEXT_STATE, Services, args, notify_by_datagram};
 use crate::server::{GRACE, Server, World, wait_for};
 
 /// A server with a file; its calls are not answered.
@@ -45,6 +45,38 @@ fn a_host_that_has_restarted_holds_nothing() {
     notify_by_datagram(server.udp, "one");
     wait_for("it is let go of", || (server.locks.counts().locks == 0).then_some(()));
     assert_eq!(server.locks.counts().opens, 0);
+}
+
+/// Hosts notify in the background when they boot, and repeat it until the reply arrives.
+#[test]
+fn a_notification_that_is_late_or_repeated_releases_nothing_newer() {
+    let (_services, world, server, file) = answering();
+    let (new, both) = (world.file("new", 0o644), world.file("both", 0o644));
+    let mut one = Host::new(server.addr, "one.example");
+    one.lock(&file, 0, 10);
+    one.lock(&both, 0, 10);
+    // It has restarted, and locks before its notification is here.
+    let lock_now = |one: &mut Host, file: &Handle| {
+        let alock = one.alock(file, 20, 10);
+        one.stat(Proc::LOCK, &LockArgs { state: NEXT_STATE, ..args(alock) })
+    };
+    for file in [&new, &both] {
+        assert_eq!(lock_now(&mut one, file), Nlm4Stat::GRANTED);
+    }
+    one.notify("one");
+    assert_eq!(server.locks.counts().locks, 1, "what is new, but on no file with older locks");
+    assert_eq!(lock_now(&mut one, &both), Nlm4Stat::GRANTED);
+    notify_by_datagram(server.udp, "one");
+    one.notify("one");
+    assert_eq!(server.locks.counts().locks, 2, "nothing of it is older");
+    drop((one, server));
+
+    // It is on record still.
+    let server = Server::start(&world);
+    let mut one = Host::new(server.addr, "one.example");
+    assert_eq!(one.reclaim(&new, 20, 10), Nlm4Stat::GRANTED);
+    one.notify("one");
+    assert_eq!(server.locks.counts().locks, 0, "locked in another state");
 }
 
 /// Any user of a host can send what its programs send, but not from a reserved port.

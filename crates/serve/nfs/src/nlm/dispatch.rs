@@ -18,6 +18,7 @@ use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 use super::Nlm;
 use super::conn::Message;
+use super::hosts::STATE_UNKNOWN;
 use super::request::{File, Request};
 use super::status::{Refusal, nlm4_stat};
 use crate::rpc::{Call, Caller, DispatchResult, Handled, Procedure, Program};
@@ -213,7 +214,8 @@ impl Request<'_> {
             Proc::FREE_ALL => {
                 let args: NotifyArgs<'_> = arguments(r)?;
                 let from = (self.caller.address, self.caller.port());
-                self.nlm.restarted(from, args.name.0, self.may_block)
+                // Whatever the state, the host has nothing any more.
+                self.nlm.restarted(from, (args.name.0, STATE_UNKNOWN), self.may_block)
             }
             // NULL, and replies to calls that this server does not make.
             _ => Ok(Nlm4Stat::GRANTED),

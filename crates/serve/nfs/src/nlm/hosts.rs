@@ -38,15 +38,32 @@ pub(super) struct Gate {
     pub(super) gone: bool,
     /// Files that it has locks on, by the handles that it knows: it must be able to let go of a
     /// lock on a file that is no more.
-    pub(super) files: HashMap<Handle, FileKey>,
+    pub(super) files: HashMap<Handle, HeldFile>,
+}
+
+/// The state number (NSM) of a host whose calls have none.
+pub(super) const STATE_UNKNOWN: u32 = 0;
+
+/// A file that a host has locks on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HeldFile {
+    pub(super) key: FileKey,
+    /// The state number (NSM) of the host when it took the first lock there.
+    pub(super) state: u32,
 }
 
 impl Gate {
-    /// Remembers which file a handle is.
-    pub(super) fn remember(&mut self, handle: Handle, key: FileKey) {
+    /// Remembers which file a handle is, on which a lock is taken in this state of the host.
+    pub(super) fn remember(&mut self, handle: Handle, key: FileKey, state: u32) {
         if self.files.len() < NLM_FILES_PER_HOST_MAX {
-            self.files.insert(handle, key);
+            self.files.entry(handle).or_insert(HeldFile { key, state }).key = key;
         }
+    }
+
+    /// Whether it has locks in this state, and all that it has is known by its files.
+    pub(super) fn holds_in(&self, state: u32) -> bool {
+        let is_known = state != STATE_UNKNOWN && self.files.len() < NLM_FILES_PER_HOST_MAX;
+        is_known && self.files.values().any(|file| file.state == state)
     }
 }
 

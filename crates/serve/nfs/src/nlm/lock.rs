@@ -80,7 +80,7 @@ impl Request<'_> {
                 host.line.lock().local = local;
             }
             let owner = host.owner(alock.svid, alock.oh.0).ok_or(Nlm4Stat::FAILED)?;
-            gate.remember(file.handle, file.key);
+            gate.remember(file.handle, file.key, args.state);
             let want = BlockedRequest { key: file.key, owner, range, kind };
             // A reclaim does not wait: the lock is free, or was granted to another owner.
             let done = match args.block && !args.reclaim {
@@ -197,7 +197,7 @@ impl Request<'_> {
         let host = self.nlm.hosts.lock().find(self.caller.address, name);
         let Some(host) = host else { return Ok(None) };
         let handle = Handle::new(fh.0).ok_or(Nlm4Stat::STALE_FH)?;
-        let known = host.gate.lock().files.get(&handle).copied();
+        let known = host.gate.lock().files.get(&handle).map(|file| file.key);
         // For the statistics; what the share grants now does not matter any more.
         let found = self.find(fh);
         let key = match (known, found) {

@@ -38,6 +38,7 @@ use base::lock_order::{OrderedMutex, ranks};
 use base::peer::network;
 use base::refusals::Limit;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use vfs::handle::Handle;
 use vfs::locks::{LockTable, Owner, Protocol};
 use vfs::recovery::{ClientId, ClientRecords};
 use vfs::share::{Shares, tag_of};
@@ -45,7 +46,7 @@ use wire::nlm4::Nlm4Stat;
 
 use self::blocks::Blocks;
 use self::conn::Message;
-use self::hosts::{Gate, Host, Hosts};
+use self::hosts::{Gate, HeldFile, Host, Hosts, STATE_UNKNOWN};
 use self::status::Refusal;
 use crate::rpc::Program;
 use engine::transport::small::Answers;
@@ -280,11 +281,22 @@ impl Nlm {
         let _ = self.outbox.send(message);
     }
 
-    /// Ends a host with all that it holds: it has restarted. May wait for the disk.
+    /// Ends a host with all that it holds. May wait for the disk.
     fn release(&self, host: &Host) {
+        self.release_before(host, STATE_UNKNOWN);
+    }
+
+    /// Ends what a host holds that it has locked before it was in this state (NSM): it has
+    /// restarted. Whether it has locked something in that state, which stays, and the host on
+    /// record with it. May wait for the disk.
+    fn release_before(&self, host: &Host, state: u32) -> bool {
         let _paper = self.paper.lock();
         let was_recorded = {
             let mut gate = host.gate.lock();
+            if gate.holds_in(state) {
+                self.release_files(host, &mut gate, |_, file| file.state != state);
+                return true;
+            }
             self.locks.release_client(host.key);
             self.blocks.lock().remove_host(host.key);
             gate.files.clear();
@@ -294,6 +306,26 @@ impl Nlm {
             // If it stays on record it may reclaim what it does not want any more.
             let _ = self.records.forget(&host.record());
         }
+        false
+    }
+
+    /// Ends what a host holds on these files: locks, and waiting for them. A file that it knows by
+    /// another handle too is left to it. Gives on how many files there was something.
+    fn release_files(
+        &self,
+        host: &Host,
+        gate: &mut Gate,
+        mut these: impl FnMut(&Handle, HeldFile) -> bool,
+    ) -> usize {
+        let gone: Vec<_> = gate.files.extract_if(|handle, file| these(handle, *file)).collect();
+        let left: HashSet<_> = gate.files.values().map(|file| file.key).collect();
+        let mut files = 0;
+        for key in gone.iter().map(|(_, file)| file.key).filter(|key| !left.contains(key)) {
+            self.locks.release_on(key, host.key);
+            self.blocks.lock().remove_file(key, host.key);
+            files += 1;
+        }
+        files
     }
 
     /// Addresses of the hosts that hold something through the share with this tag.
@@ -310,22 +342,12 @@ impl Nlm {
     /// Gives on how many files there was something.
     pub fn release_share(&self, tag: u32) -> usize {
         let hosts: Vec<_> = self.hosts.lock().iter().map(Arc::clone).collect();
-        let mut files = 0;
-        for host in hosts {
+        let of_host = |host: &Arc<Host>| {
             let mut gate = host.gate.lock();
-            let gone: Vec<_> =
-                gate.files.extract_if(|handle, _| tag_of(handle) == Some(tag)).collect();
             // The same file may be there under another handle, through another share.
-            let left: HashSet<_> = gate.files.values().copied().collect();
-            for (_, key) in gone {
-                if !left.contains(&key) {
-                    self.locks.release_on(key, host.key);
-                    self.blocks.lock().remove_file(key, host.key);
-                    files += 1;
-                }
-            }
-        }
-        files
+            self.release_files(host, &mut gate, |handle, _| tag_of(handle) == Some(tag))
+        };
+        hosts.iter().map(of_host).sum()
     }
 
     /// Removes the hosts that hold nothing: they need no notification of the next restart.

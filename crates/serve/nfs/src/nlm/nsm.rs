@@ -92,9 +92,9 @@ impl Program for Nsm {
         call.facts.op = OPS_AT + procedure.number as u8;
         let nlm = &self.0;
         let notification = nlm.operate(procedure.number, &mut call.args.clone(), call.out.vec())?;
-        let Some(name) = notification else { return Ok(DispatchResult::Done) };
+        let Some((name, state)) = notification else { return Ok(DispatchResult::Done) };
         let from = (call.caller.address, call.caller.port());
-        Ok(match nlm.restarted(from, &name, call.may_block) {
+        Ok(match nlm.restarted(from, (&name, state), call.may_block) {
             Err(Refusal::WouldBlock) => DispatchResult::WouldBlock(None),
             _ => DispatchResult::Done,
         })
@@ -124,11 +124,12 @@ impl Answers for Datagrams {
         match self.0.operate(header.proc, &mut args, &mut reply) {
             Err(_) => plain::refused(|w| rpc::garbage_args(w, xid)),
             Ok(None) => Answer::Now(reply),
-            Ok(Some(name)) => {
+            Ok(Some((name, state))) => {
                 let nlm = Arc::clone(&self.0);
                 Answer::Deferred(Box::new(move || {
                     // Where it may block it does not fail.
-                    let _ = nlm.restarted((origin.address, origin.port), &name, true);
+                    let from = (origin.address, origin.port);
+                    let _ = nlm.restarted(from, (&name, state), true);
                     reply
                 }))
             }
@@ -137,13 +138,14 @@ impl Answers for Datagrams {
 }
 
 impl Nlm {
-    /// Writes a procedure's results; returns the name of the host in a restart notification.
+    /// Writes a procedure's results; returns the name and the state number of the host in a restart
+    /// notification.
     fn operate(
         &self,
         proc: u32,
         r: &mut Reader<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Vec<u8>>, DecodeError> {
+    ) -> Result<Option<(Vec<u8>, u32)>, DecodeError> {
         let w = &mut Writer::new(out);
         let state = self.state();
         match Proc(proc) {
@@ -165,7 +167,7 @@ impl Nlm {
             }
             Proc::NOTIFY => {
                 let args = NotifyArgs::decode(r)?;
-                return Ok(Some(args.mon_name.0.to_vec()));
+                return Ok(Some((args.mon_name.0.to_vec(), args.state)));
             }
             _ => {}
         }
@@ -173,13 +175,15 @@ impl Nlm {
     }
 
     /// A host at this address has restarted: its locks are released, and it has nothing to reclaim.
-    /// Where only one host is known at the address its name is not compared: it may have another
-    /// one than when it took its locks. Any user of the host can send a notification from an
-    /// unprivileged port: it is ignored, and the reply does not differ.
+    /// The notification may come late, or twice, as hosts repeat it until it is answered: what the
+    /// host has locked in its new state stays. Where only one host is known at the address its name
+    /// is not compared: it may have another one than when it took its locks. Any user of the host
+    /// can send a notification from an unprivileged port: it is ignored, and the reply does not
+    /// differ.
     pub(super) fn restarted(
         &self,
         (address, port): (IpAddr, u16),
-        name: &[u8],
+        (name, state): (&[u8], u32),
         may_block: bool,
     ) -> Result<Nlm4Stat, Refusal> {
         if self.reserved_ports && port >= RESERVED_PORTS_END {
@@ -197,14 +201,18 @@ impl Nlm {
             hosts.iter().filter(|host| host.address == address).map(Arc::clone).collect()
         };
         let alone = here.len() == 1;
+        let mut stay = Vec::new();
         for host in here.iter().filter(|host| alone || same_name(&host.name, name)) {
-            self.release(host);
+            if self.release_before(host, state) {
+                stay.push(host.name.as_slice());
+            }
         }
         // Those that have not been heard of since our own restart.
         let known: Vec<_> = self.records.known().iter().filter_map(hosts::recorded).collect();
         let known: Vec<_> = known.iter().filter(|(at, _)| *at == address).collect();
         let alone = known.len() == 1;
-        for (at, host) in known.iter().filter(|(_, host)| alone || same_name(host, name)) {
+        let gone = known.iter().filter(|(_, host)| alone || same_name(host, name));
+        for (at, host) in gone.filter(|(_, host)| !stay.contains(&host.as_slice())) {
             // If that fails it may reclaim what it does not want any more, until grace ends.
             let _paper = self.paper.lock();
             let _ = self.records.forget(&hosts::record(*at, host));

@@ -3,6 +3,7 @@
 use vfs::locks::{Owner, Refused, SHARE_READ, SHARE_WRITE, Share};
 use wire::nlm4::{Nlm4Stat, ShareArgs};
 
+use super::hosts::STATE_UNKNOWN;
 use super::lock::stat;
 use super::request::Request;
 use super::status::Refusal;
@@ -25,7 +26,7 @@ impl Request<'_> {
         let who = (self.caller.address, share.caller_name.0);
         nlm.with_host(who, true, self.may_block, |host, gate| {
             let owner = host.owner(0, share.oh.0).ok_or(Nlm4Stat::FAILED)?;
-            gate.remember(file.handle, file.key);
+            gate.remember(file.handle, file.key, STATE_UNKNOWN);
             let done = match self.open(&owner, file.key, want) {
                 Ok(()) => Nlm4Stat::GRANTED,
                 Err(refused) => stat(&refused),

@@ -108,7 +108,7 @@ impl Sim {
         let host = address(n);
         let all = self.processes.iter_mut().enumerate();
         all.filter(|(n, _)| address(*n) == host).for_each(|(_, p)| *p = Process::default());
-        self.world.nlm.restarted((host, 700), world::NAME, true).unwrap();
+        self.world.nlm.restarted((host, 700), (world::NAME, 0), true).unwrap();
     }
 
     fn restart_server(&mut self) {
