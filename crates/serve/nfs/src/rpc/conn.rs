@@ -30,7 +30,7 @@ use probe::phases::Phase;
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use vfs::fs::Extent;
-use wire::rpc::{CallError, RecordError};
+use wire::rpc::{CallError, RecordError, RecordMark};
 
 pub use self::dial::dial;
 use self::input::{Input, Next};
@@ -41,6 +41,7 @@ use super::core::Core;
 use super::dispatch::{CallState, ReplyContext};
 use super::pending::{BegunCall, Origin, PendingCall};
 use super::program::DispatchResult;
+use super::replay::Parked;
 use super::{framing, node};
 use engine::exec::{CompletionQueue, Span};
 use engine::pool::place::NextSlot;
@@ -459,6 +460,17 @@ impl Conn {
             }
             result => result.map_err(Ended::BadCall)?,
         };
+        Ok(self.take_result(mark, (call, span), result))
+    }
+
+    /// What is done with a call by what it came to. False when there is no room to hand it over.
+    #[inline]
+    fn take_result(
+        &mut self,
+        mark: RecordMark,
+        (call, span): (CallState, Span),
+        result: DispatchResult,
+    ) -> bool {
         match result {
             DispatchResult::Done if call.starts_tls => self.take_probe(mark, call.xid, span),
             DispatchResult::Done => {
@@ -474,11 +486,14 @@ impl Conn {
             }
             DispatchResult::Suspended => {
                 self.out.truncate(mark.start());
-                self.wait_for_first(&call, span);
+                if self.wait_for_first(&call, span) == Parked::Ended {
+                    // The record is tried again, and gets the reply that is there now.
+                    return true;
+                }
             }
             DispatchResult::WouldBlock(resume) => {
                 self.out.truncate(mark.start());
-                return Ok(self.hand_to_pool(BegunCall { span, state: call, resume }));
+                return self.hand_to_pool(BegunCall { span, state: call, resume });
             }
             DispatchResult::Durable(flush, then) => {
                 let reply = self.out.split_off(mark.start());
@@ -489,7 +504,7 @@ impl Conn {
             }
         }
         self.finish();
-        Ok(true)
+        true
     }
 
     /// The record that `input` stands at begins.
@@ -525,14 +540,17 @@ impl Conn {
         }
     }
 
-    /// The call repeats one in progress: it gets the reply of that.
-    fn wait_for_first(&mut self, call: &CallState, span: Span) {
-        let Some(key) = call.key else { return };
+    /// The call repeats one in progress: it gets the reply of that. Where too many wait for it the
+    /// client retries.
+    fn wait_for_first(&mut self, call: &CallState, span: Span) -> Parked {
+        let Some(key) = call.key else { return Parked::Full };
         let (queue, headroom) = (Arc::clone(&self.queue), framing::HEADROOM);
         let waiter = Waiter { queue, span, headroom };
-        if self.core.service.replays.of(&key).park(&key, waiter) {
+        let parked = self.core.service.replays.of(&key).park(&key, waiter);
+        if parked == Parked::Waits {
             self.take_up(0);
         }
+        parked
     }
 
     /// Hands the record that `input` stands at to the pool. False when there is no slot; it

@@ -87,6 +87,17 @@ pub enum ReplayState {
     Done(Box<[u8]>),
 }
 
+/// What has come of a repeat that was to wait for its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parked {
+    /// It waits.
+    Waits,
+    /// The call has ended since it was looked for: it is to be looked for again.
+    Ended,
+    /// Too many wait for it already.
+    Full,
+}
+
 /// Limits of one table.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplayLimits {
@@ -195,15 +206,15 @@ impl<W> ReplayTable<W> {
         true
     }
 
-    /// Lets `waiter` wait for a call in progress. False, and `waiter` is dropped, when there are
-    /// too many already or the call is not in progress.
-    pub fn park(&mut self, key: &Key, waiter: W) -> bool {
+    /// Lets `waiter` wait for a call in progress; it is dropped if it cannot.
+    pub fn park(&mut self, key: &Key, waiter: W) -> Parked {
         match self.entries.get_mut(key) {
             Some(Entry::InProgress(waiters)) if waiters.len() < self.limits.waiters => {
                 waiters.push(waiter);
-                true
+                Parked::Waits
             }
-            _ => false,
+            Some(Entry::InProgress(_)) => Parked::Full,
+            Some(Entry::Done { .. }) | None => Parked::Ended,
         }
     }
 

@@ -32,6 +32,7 @@ use super::super::dispatch::{CallState, ReplyContext, Service};
 use super::super::node;
 use super::super::pending::{BegunCall, Origin, PendingCall};
 use super::super::program::DispatchResult;
+use super::super::replay::Parked;
 use super::call::{Arrived, Incoming, incoming};
 use super::credits::{BackCredits, Credits};
 use super::ended::Ended;
@@ -584,7 +585,11 @@ impl Conn {
             }
             DispatchResult::Suspended => {
                 self.out.truncate(0);
-                self.wait_for_first(&mut call, &state, span);
+                if self.wait_for_first(&mut call, &state, span) == Parked::Ended {
+                    // It is tried again next, and gets the reply that is there now.
+                    self.waiting.push_front(call);
+                    return Ok(None);
+                }
             }
             DispatchResult::WouldBlock(resume) => {
                 self.out.truncate(0);
@@ -624,17 +629,21 @@ impl Conn {
         self.open.entry(open.xid).or_default().push_back(open);
     }
 
-    /// The call repeats one in progress: it gets the reply of that.
-    fn wait_for_first(&mut self, call: &mut Arrived, state: &CallState, span: Span) {
-        let Some(key) = state.key else { return };
+    /// The call repeats one in progress: it gets the reply of that. Where too many wait for it the
+    /// client retries.
+    fn wait_for_first(&mut self, call: &mut Arrived, state: &CallState, span: Span) -> Parked {
+        let Some(key) = state.key else { return Parked::Full };
         let waiter = Waiter { queue: Arc::clone(&self.queue), span, headroom: 0 };
-        if self.core.service.replays.of(&key).park(&key, waiter) {
-            self.take_up(0);
-            self.keep(call);
-        } else {
-            // It ended a moment ago, or too many wait: the client retries.
-            self.give_credit();
+        let parked = self.core.service.replays.of(&key).park(&key, waiter);
+        match parked {
+            Parked::Waits => {
+                self.take_up(0);
+                self.keep(call);
+            }
+            Parked::Full => self.give_credit(),
+            Parked::Ended => {}
         }
+        parked
     }
 
     /// Hands a call to the pool; it is returned when there is no room, to continue from where it

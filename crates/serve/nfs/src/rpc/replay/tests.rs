@@ -52,12 +52,28 @@ fn other_calls_are_other_calls() {
 #[test]
 fn repeats_wait_and_surplus_ones_are_dropped() {
     let mut table = table();
-    assert!(!table.park(&key(1), "nobody"), "nothing to wait for");
     table.begin(key(1));
-    assert!(table.park(&key(1), "a") && table.park(&key(1), "b"));
-    assert!(!table.park(&key(1), "c"));
+    for waits in ["a", "b"] {
+        assert_eq!(table.park(&key(1), waits), Parked::Waits);
+    }
+    assert_eq!(table.park(&key(1), "c"), Parked::Full);
     assert_eq!(table.finish(key(1), b"reply", 0), ["a", "b"]);
-    assert!(!table.park(&key(1), "late"), "the reply is there; look again");
+}
+
+/// A call may end after a repeat has found it in progress.
+#[test]
+fn a_repeat_of_a_call_that_ends_meanwhile_is_looked_at_again() {
+    let mut table = table();
+    table.begin(key(1));
+    assert_eq!(table.look(&key(1), 0), ReplayState::InProgress);
+    table.finish(key(1), b"reply", 0);
+    assert_eq!(table.park(&key(1), "late"), Parked::Ended);
+    assert_eq!(table.look(&key(1), 0), ReplayState::Done((*b"reply").into()));
+    table.begin(key(2));
+    assert_eq!(table.look(&key(2), 0), ReplayState::InProgress);
+    table.abandon(&key(2));
+    assert_eq!(table.park(&key(2), "late"), Parked::Ended);
+    assert_eq!(table.look(&key(2), 0), ReplayState::New, "the repeat is carried out");
 }
 
 #[test]
