@@ -356,8 +356,14 @@ impl Store {
             return Ok(true);
         }
         let whole = inner.rest.as_ref().map(|rest| shared::together(frame, rest));
-        if !inner.folders[0].append(whole.as_ref().unwrap_or(frame))? {
-            return Ok(false);
+        match inner.folders[0].append(whole.as_ref().unwrap_or(frame)) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) => {
+                // Old segments go now: their space may be what is missing.
+                inner.keep(frame.time);
+                return Err(error);
+            }
         }
         (inner.found, inner.rest) = (None, None);
         inner.add_second(frame)?;
@@ -460,33 +466,37 @@ impl Store {
 }
 
 impl Inner {
+    /// Adds to the minute; one that is over is stored. If the disk refuses, that minute is lost,
+    /// and counts in its hour nevertheless.
     fn add_second(&mut self, frame: &Frame) -> Result<(), StoreError> {
         let start = frame.time - frame.time % Fidelity::Minute.span();
+        let mut stored = Ok(());
         if self.minute.time() != start {
             let new = Sum::new(start, Fidelity::Minute.span() as u32);
             let done = std::mem::replace(&mut self.minute, new);
             if !done.is_empty() {
                 let minute = done.finish();
-                self.folders[1].append(&minute)?;
-                self.add_minute(&minute)?;
+                stored = self.folders[1].append(&minute).map(drop);
+                stored = stored.and(self.add_minute(&minute));
                 self.keep(frame.time);
             }
         }
         self.minute.add(frame);
-        Ok(())
+        stored
     }
 
     fn add_minute(&mut self, frame: &Frame) -> Result<(), StoreError> {
         let start = frame.time - frame.time % Fidelity::Hour.span();
+        let mut stored = Ok(());
         if self.hour.time() != start {
             let new = Sum::new(start, Fidelity::Hour.span() as u32);
             let done = std::mem::replace(&mut self.hour, new);
             if !done.is_empty() {
-                self.folders[2].append(&done.finish())?;
+                stored = self.folders[2].append(&done.finish()).map(drop);
             }
         }
         self.hour.add(frame);
-        Ok(())
+        stored
     }
 
     /// Removes what is older than it is kept for, and the oldest seconds when there is too much.

@@ -6,7 +6,7 @@
 //! does not need. When the dictionary is full the numbering of names restarts, in both kinds.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -274,11 +274,16 @@ fn frame_len(raw: &mut impl Read) -> io::Result<Option<usize>> {
 
 /// A live segment that is being written.
 pub(crate) struct Writer {
-    file: File,
+    pub(super) file: File,
     encoder: Encoder,
     pub(crate) header: Header,
     /// Time of the newest frame.
     pub(crate) last: Option<u64>,
+    /// End of the last good block: where the next one is written.
+    end: u64,
+    /// A write has failed: there may be a part of a block beyond `end`, and the encoder has numbers
+    /// for names that are not in the file.
+    torn: bool,
 }
 
 impl Writer {
@@ -294,7 +299,8 @@ impl Writer {
         file.write_all(&header.encode())?;
         // After a power cut a name without its inode could be a file that we may not open.
         file.sync_all()?;
-        Ok(Self { file, encoder: Encoder::default(), header, last: None })
+        let (encoder, end) = (Encoder::default(), HEADER_LEN as u64);
+        Ok(Self { file, encoder, header, last: None, end, torn: false })
     }
 
     fn resume(path: &Path) -> Result<Self, SegmentError> {
@@ -310,23 +316,30 @@ impl Writer {
                 decoder.restart();
             }
         }
-        let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
         // What is written from here on is of this version.
         file.write_all_at(&blocks.header.encode(), 0)?;
-        file.set_len(blocks.good)?;
-        file.seek(SeekFrom::End(0))?;
-        Ok(Self { file, encoder: Encoder::resume(&decoder), header: blocks.header, last })
+        let (encoder, header, end) = (Encoder::resume(&decoder), blocks.header, blocks.good);
+        file.set_len(end)?;
+        Ok(Self { file, encoder, header, last, end, torn: false })
     }
 
     /// Writes a frame; one system call, so that a reader or a crash sees all of it or a bad block.
+    /// When it fails, the next frame takes its place: nothing behind a bad block is ever read.
     pub(crate) fn append(&mut self, frame: &Frame) -> Result<(), SegmentError> {
+        if self.torn {
+            self.file.set_len(self.end)?;
+        }
         let mut bytes = Vec::new();
-        if self.encoder.is_full() {
+        if self.torn || self.encoder.is_full() {
             self.encoder = Encoder::default();
             bytes = block(kind::RESTART, &[]);
         }
         bytes.extend(block(kind::FRAME, &self.encoder.frame(frame)));
-        self.file.write_all(&bytes)?;
+        self.torn = true;
+        self.file.write_all_at(&bytes, self.end)?;
+        self.torn = false;
+        self.end += bytes.len() as u64;
         self.last = Some(frame.time);
         Ok(())
     }

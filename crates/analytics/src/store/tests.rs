@@ -1,5 +1,6 @@
 //! What was written is read back, after a crash at any byte, after sealing, and by the minute.
 
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
@@ -73,6 +74,75 @@ fn seconds_are_read_back_live_and_sealed() {
     assert!(!store.append(&frame(T + 3698)).expect("refused"));
     fill(&store, T + 3700..T + 3710);
     assert_eq!(read(&store, Fidelity::Second, (T, T + 4000)).len(), 3710);
+}
+
+/// Makes writes to a live segment fail, as on a full disk; gives the file that can be written.
+fn refuse_writes(store: &Store, fidelity: Fidelity) -> fs::File {
+    let mut inner = store.inner();
+    let folder = &mut inner.folders[fidelity as usize];
+    let start = folder.writer.as_ref().expect("a live segment").header.start;
+    let refuses = fs::File::open(folder.path(start, "live")).expect("opened");
+    std::mem::replace(&mut folder.writer.as_mut().expect("a live segment").file, refuses)
+}
+
+fn accept_writes(store: &Store, fidelity: Fidelity, file: fs::File) {
+    let mut inner = store.inner();
+    let folder = &mut inner.folders[fidelity as usize];
+    folder.writer.as_mut().expect("a live segment").file = file;
+}
+
+#[test]
+fn a_write_that_failed_loses_nothing_but_its_frame() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    fill(&store, T..T + 3);
+    let file = refuse_writes(&store, Fidelity::Second);
+    // What there was room for: kind, length and a part of the rest.
+    let end = file.metadata().expect("a file").len();
+    file.write_all_at(&[1, 200, 0, 0, 0, 1, 2, 3, 4, 5, 6], end).expect("written");
+    for time in T + 3..T + 5 {
+        store.append(&frame(time)).expect_err("it cannot be written");
+    }
+    accept_writes(&store, Fidelity::Second, file);
+    fill(&store, T + 5..T + 8);
+    let frames: Vec<_> = (T..T + 3).chain(T + 5..T + 8).map(frame).collect();
+    assert_eq!(read(&store, Fidelity::Second, (T, T + 9)), frames);
+    // A restart continues behind it, and it is packed as a whole.
+    drop(store);
+    let store = Store::open(&folder.0, Retention::default()).expect("open again");
+    fill(&store, T + 8..T + 9);
+    fill(&store, T + 3600..T + 3601);
+    store.settle();
+    assert!(folder.0.join(format!("second/{T:012}.seg")).exists());
+    let frames: Vec<_> = frames.into_iter().chain([frame(T + 8)]).collect();
+    assert_eq!(read(&store, Fidelity::Second, (T, T + 3600)), frames);
+}
+
+#[test]
+fn a_minute_that_cannot_be_stored_is_in_its_hour() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    fill(&store, T..T + 120);
+    let file = refuse_writes(&store, Fidelity::Minute);
+    store.append(&frame(T + 120)).expect_err("its minute cannot be written");
+    accept_writes(&store, Fidelity::Minute, file);
+    fill(&store, T + 121..T + 3661);
+    let minutes = read(&store, Fidelity::Minute, (T, T + 240));
+    let minutes: Vec<_> = minutes.iter().map(|minute| (minute.time - T, minute.covered)).collect();
+    assert_eq!(minutes, [(0, 60), (120, 60), (180, 60)]);
+    assert_eq!(read(&store, Fidelity::Hour, (T, T + 3600))[0].covered, 3600);
+}
+
+#[test]
+fn retention_continues_while_nothing_can_be_stored() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    fill(&store, T..T + 2);
+    fill(&store, T + 7200..T + 7202);
+    store.set_retention(Retention { keep: [3600, 86_400, 86_400], ..Retention::default() });
+    drop(refuse_writes(&store, Fidelity::Second));
+    store.append(&frame(T + 7202)).expect_err("it cannot be written");
+    assert_eq!(store.oldest(Fidelity::Second), Some(T + 7200));
 }
 
 #[test]
