@@ -16,7 +16,7 @@ use probe::sample::{Sample, Sampler};
 use probe::schema::{Kind, schema};
 use probe::second::CoreSecond;
 
-use crate::model::{Frame, Key, Rows, SAMPLE_SCALE, Table, rows_max};
+use crate::model::{Frame, Key, Rows, Table, of_sample, rows_max};
 use crate::names::{Dimension, Names};
 use crate::query::Engine;
 
@@ -93,7 +93,6 @@ const CLIENT: &str = "client";
 
 impl Assembler {
     fn sample_table(&self, sample: &Sample) -> Table {
-        let whole = |value: f64| [(value.max(0.0) * SAMPLE_SCALE).round() as u64, 0];
         let key = |dimension: &str, name: &str| match name.parse() {
             _ if name.is_empty() => Key::Other,
             _ if schema().is_range(dimension) => bucket(name),
@@ -108,12 +107,12 @@ impl Assembler {
         let [first, second] = sample.dimensions;
         let mut rows = Rows::default();
         for (a, b, value) in &sample.rows {
-            rows.add(key(first, a), key(second, b), whole(*value));
+            rows.add(key(first, a), key(second, b), of_sample(*value));
         }
         let dimensions = sample.dimensions.map(|id| self.names.text(id));
         let stat = self.names.text(sample.stat);
         let mut table = Table::from_rows(stat, dimensions, rows, [0; 2]);
-        table.total = whole(sample.total);
+        table.total = of_sample(sample.total);
         table
     }
 }

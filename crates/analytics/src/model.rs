@@ -10,15 +10,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use base::limits::{SUM_KEYS_FACTOR, SUM_ROWS_MAX};
-use probe::cell::Cell;
 
+mod figures;
 mod pairs;
 
+pub use figures::{Figures, SAMPLE_SCALE};
+pub(crate) use figures::{hundredths, of_sample};
 pub use pairs::PAIRS;
 pub(crate) use pairs::rows_max;
 
-/// A figure of a sample is kept as a whole number of hundredths.
-pub const SAMPLE_SCALE: f64 = 100.0;
+use figures::{Sort, add};
 
 /// Something with a name: what a filter is compared with, and what people read.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,14 +51,6 @@ pub enum Key {
     Bucket(u8),
     /// An element.
     Name(Arc<Name>),
-}
-
-/// Two figures: operations and bytes, or a sample in hundredths and nothing.
-pub type Figures = [u64; 2];
-
-fn add(into: &mut Figures, other: Figures) {
-    into[0] = into[0].saturating_add(other[0]);
-    into[1] = into[1].saturating_add(other[1]);
 }
 
 /// The rows of one statistic by two dimensions.
@@ -110,31 +103,32 @@ impl Table {
 
     /// What a row lacks is in `Other`, so it lacks no more than that.
     fn tighten(&mut self) {
+        if self.error == [0; 2] {
+            return;
+        }
         let mut other = [0; 2];
         let others = self.rows.iter().filter(|(a, ..)| *a == Key::Other);
         others.for_each(|(_, _, figures)| add(&mut other, *figures));
-        self.error = [self.error[0].min(other[0]), self.error[1].min(other[1])];
+        self.error = Sort::of(&self.stat).least(self.error, other);
     }
 
     /// Keeps the `max` busiest first keys, by operations and bytes alike, and makes one `other` of
     /// the rest. The largest of those raises the error: it is what a key may lack now.
     pub fn trim(&mut self, max: usize) {
-        let (mut sums, mut all) = (HashMap::<&Key, Cell>::new(), Cell::default());
-        for (a, _, [count, bytes]) in self.rows.iter().filter(|(a, ..)| *a != Key::Other) {
-            let cell = Cell { count: *count, bytes: *bytes };
-            sums.entry(a).or_default().merge(cell);
-            all.merge(cell);
+        let (mut sums, mut all) = (HashMap::<&Key, Figures>::new(), [0; 2]);
+        for (a, _, figures) in self.rows.iter().filter(|(a, ..)| *a != Key::Other) {
+            add(sums.entry(a).or_default(), *figures);
+            add(&mut all, *figures);
         }
         if sums.len() <= max {
             return;
         }
-        let mut ranked: Vec<(Cell, &Key)> =
-            sums.into_iter().map(|(key, cell)| (cell, key)).collect();
-        ranked.sort_unstable_by_key(|(cell, key)| (Reverse(cell.share_of(all)), *key));
+        let sort = Sort::of(&self.stat);
+        let mut ranked: Vec<(Figures, &Key)> =
+            sums.into_iter().map(|(key, figures)| (figures, key)).collect();
+        ranked.sort_unstable_by_key(|(figures, key)| (Reverse(sort.share(*figures, all)), *key));
         let mut error = self.error;
-        let cut = ranked[max..].iter().fold([0; 2], |cut: Figures, (cell, _)| {
-            [cut[0].max(cell.count), cut[1].max(cell.bytes)]
-        });
+        let cut = ranked[max..].iter().fold([0; 2], |cut, (figures, _)| sort.most(cut, *figures));
         add(&mut error, cut);
         let keep: HashSet<Key> = ranked[..max].iter().map(|(_, key)| (*key).clone()).collect();
         let mut rows = Rows::default();

@@ -7,6 +7,7 @@ use probe::hub::HubOptions;
 use probe::op::OpRecord;
 
 use super::*;
+use crate::model::SAMPLE_SCALE;
 use crate::names::HubResolver;
 use crate::query::Query;
 

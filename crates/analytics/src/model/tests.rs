@@ -35,3 +35,21 @@ fn a_sum_of_many_elements_keeps_the_busiest_within_its_bound() {
     let (lost, times) = (8 * 3, 3);
     assert!((lost..=2 * lost * times).contains(&table.error[0]), "{:?}", table.error);
 }
+
+#[test]
+fn samples_beyond_the_range_of_one_figure_are_ranked_and_bounded_as_one_number() {
+    let mut rows = Rows::default();
+    let figures = [[9, 0], [u64::MAX, 0], [3, 1], [5, 0]];
+    (0..).zip(figures).for_each(|(n, figures)| rows.add(client(n), Key::Other, figures));
+    let by = ["client".into(), "".into()];
+    let mut table = Table::from_rows("tcp.rtt".into(), by, rows, [0; 2]);
+    assert_eq!(table.total, [16, 2]);
+    table.trim(1);
+    let kept = |key: Key| table.rows.iter().find(|row| row.0 == key).map(|row| row.2);
+    assert_eq!((kept(client(2)), kept(Key::Other)), (Some([3, 1]), Some([13, 1])));
+    assert_eq!((table.error, table.total), ([u64::MAX, 0], [16, 2]));
+    // Twice as much may be missing then, of more than that.
+    table.error = [7, 2];
+    table.tighten();
+    assert_eq!(table.error, [13, 1]);
+}

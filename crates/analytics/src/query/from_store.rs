@@ -11,7 +11,7 @@ use base::limits::IO_SIZE_MAX;
 
 use super::Frames;
 use super::bins::Bins;
-use crate::model::{Figures, Frame, Key, Name, PAIRS, SAMPLE_SCALE, Table};
+use crate::model::{Figures, Frame, Key, Name, PAIRS, SAMPLE_SCALE, Table, hundredths};
 use crate::store::Part;
 
 /// How a statistic is read from frames.
@@ -133,9 +133,9 @@ impl<'a> Plan<'a> {
     /// By how much an element may be too low: the error of the table's first keys. Second keys
     /// are unknown only of what came while collection was off, which has no operation either; any
     /// other `Other` size and offset is of an operation that has none.
-    fn error(&self, table: &Table) -> u64 {
+    fn error(&self, table: &Table) -> f64 {
         if self.needs.contains(&&*table.dimensions[0]) {
-            return table.error[self.column];
+            return self.figure(table.error);
         }
         let op_first = *table.dimensions[0] == *"op";
         let always = matches!(&*table.dimensions[1], "op" | "latency");
@@ -143,9 +143,14 @@ impl<'a> Plan<'a> {
             *b == Key::Other && (always || op_first && *a == Key::Other)
         };
         if !self.operations || self.needs.is_empty() {
-            return 0;
+            return 0.0;
         }
-        table.rows.iter().filter(unknown).map(|(.., figures)| figures[self.column]).sum()
+        table.rows.iter().filter(unknown).map(|(.., figures)| self.figure(*figures)).sum()
+    }
+
+    /// The figure that is queried, before its scale.
+    fn figure(&self, figures: Figures) -> f64 {
+        if self.operations { figures[self.column] as f64 } else { hundredths(figures) }
     }
 
     fn add_table(&self, bins: &mut Bins<Key>, step: usize, group: &Arc<Name>, table: &Table) {
@@ -156,18 +161,18 @@ impl<'a> Plan<'a> {
             }
         };
         if self.needs.is_empty() {
-            let value = table.total[self.column] as f64 * self.scale;
+            let value = self.figure(table.total) * self.scale;
             bins.total[step] += value;
             by_group(bins, value);
             return;
         }
-        bins.error[step] += self.error(table) as f64 * self.scale;
-        let mut sum = 0;
+        bins.error[step] += self.error(table) * self.scale;
+        let mut sum = 0.0;
         let by_phase = self.stat.breakdown.as_deref() == Some(PHASE);
         for (a, b, figures) in &table.rows {
             let key = |dimension: &str| if *table.dimensions[0] == *dimension { a } else { b };
-            let value = figures[self.column];
-            if value == 0 || !self.filters.iter().all(|f| f.passes(key(f.dimension))) {
+            let value = self.figure(*figures);
+            if value <= 0.0 || !self.filters.iter().all(|f| f.passes(key(f.dimension))) {
                 continue;
             }
             sum += value;
@@ -178,13 +183,13 @@ impl<'a> Plan<'a> {
             }
             if let Some(breakdown) = self.stat.breakdown.as_ref().filter(|_| !by_protocol) {
                 let key = Some(key(breakdown)).filter(|k| **k != Key::Other).cloned();
-                bins.add(step, key, value as f64 * self.scale);
+                bins.add(step, key, value * self.scale);
             }
         }
         // A statistic as a whole need not be the sum of its rows.
-        let whole = if self.filters.is_empty() { table.total[self.column] } else { sum };
-        bins.total[step] += whole as f64 * self.scale;
-        by_group(bins, whole as f64 * self.scale);
+        let whole = if self.filters.is_empty() { self.figure(table.total) } else { sum };
+        bins.total[step] += whole * self.scale;
+        by_group(bins, whole * self.scale);
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use probe::hub::HubOptions;
 
 use super::*;
-use crate::model::{Name, Rows, Table};
+use crate::model::{Name, Rows, SAMPLE_SCALE, Table};
 use crate::names::HubResolver;
 use crate::store::Retention;
 
@@ -61,6 +61,40 @@ fn history_is_answered_from_disk_after_a_restart() {
     let hours = ask(&engine, "nfs3.bytes", T, T + 7200, 3600);
     assert_eq!(hours.total, [Some(10.0), Some(10.0)]);
     assert!(minutes.note.is_none() && hours.note.is_none());
+    std::fs::remove_dir_all(&dir).expect("removed");
+}
+
+#[test]
+fn levels_of_a_large_pool_are_right_by_the_hour() {
+    const TB: u64 = 1_000_000_000_000;
+    let dir = folder("large");
+    let engine = engine(&dir, Retention::default());
+    let tank = Key::Name(Name::plain("tank"));
+    for time in T..T + 3700 {
+        let mut rows = Rows::default();
+        for (way, level) in [("data", 80 * TB), ("free", 40 * TB)] {
+            let figures = [level * SAMPLE_SCALE as u64, 0];
+            rows.add(tank.clone(), Key::Name(Name::plain(way)), figures);
+        }
+        let by = ["pool".into(), "use".into()];
+        let table = Table::from_rows("capacity.bytes".into(), by, rows, [0; 2]);
+        engine.push(Frame { time, span: 1, covered: 1, dropped: 0, tables: vec![table] });
+    }
+    let is = |found: Option<f64>, tb: u64| {
+        let found = found.expect("a value");
+        assert!((found / (tb * TB) as f64 - 1.0).abs() < 1e-9, "{found} is not {tb} TB");
+    };
+    for step in [1, 60, 3600] {
+        let hour = |id| ask(&engine, id, T, T + 3600, step);
+        is(hour("capacity.bytes").total[0], 120);
+        is(hour("capacity.bytes[pool=tank]").total[0], 120);
+        let pools = hour("capacity.bytes[pool]");
+        is(pools.total[0], 120);
+        is(pools.rows()[0].values[0], 120);
+        let uses = hour("capacity.bytes[pool=tank][use]");
+        is(uses.rows()[0].values[0], 80);
+        is(uses.rows()[1].values[0], 40);
+    }
     std::fs::remove_dir_all(&dir).expect("removed");
 }
 
