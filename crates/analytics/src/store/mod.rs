@@ -194,17 +194,18 @@ impl Folder {
 
     /// Whether this segment is finished: a clock that was set back must not overwrite it. An
     /// unreadable file with its name, of another version or damaged, is set aside and reported
-    /// once: it must not prevent the storage of new seconds.
-    fn is_sealed(&self, start: u64) -> bool {
+    /// once: it must not prevent the storage of new seconds. One that cannot be read now may be a
+    /// good one.
+    fn is_sealed(&self, start: u64) -> Result<bool, StoreError> {
         let (sealed, nothing) = (self.path(start, "seg"), &|_: &str, _: [&str; 2]| Part::Nothing);
         match segment::read(&sealed, (u64::MAX, u64::MAX), nothing, &mut drop) {
-            Ok(_) => true,
-            Err(error) => {
-                if is_foreign(&error) {
-                    self.sealer.set_aside(&sealed, error);
-                }
-                false
+            Ok(_) => Ok(true),
+            Err(error) if is_gone(&error) => Ok(false),
+            Err(error) if is_foreign(&error) => {
+                self.sealer.set_aside(&sealed, error);
+                Ok(false)
             }
+            Err(error) => Err(failed(&sealed)(error)),
         }
     }
 
@@ -213,7 +214,7 @@ impl Folder {
         let path = self.dir.clone();
         let live = self.writer.as_ref().map(|writer| writer.header.start);
         let start = frame.time - frame.time % self.fidelity.segment();
-        if live != Some(start) && self.is_sealed(start) {
+        if live != Some(start) && self.is_sealed(start)? {
             return Ok(false);
         }
         let sync = self.fidelity != Fidelity::Second || frame.time.is_multiple_of(SYNC_EVERY);
@@ -273,6 +274,11 @@ impl Folder {
 /// Whether a file is not in our format: a retry cannot change that.
 fn is_foreign(error: &SegmentError) -> bool {
     matches!(error, SegmentError::Foreign(_) | SegmentError::Damaged(_))
+}
+
+/// Whether there is no file of this name.
+fn is_gone(error: &SegmentError) -> bool {
+    matches!(error, SegmentError::Io(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
 struct Inner {
@@ -409,12 +415,10 @@ impl Store {
             starts.map(|s| ["seg", "live", "seg"].map(|e| folder.path(*s, e))).collect()
         };
         for names in &paths {
-            // Sealed this moment, it is found under the next name.
-            let none = io::ErrorKind::NotFound;
-            let gone = |e: &SegmentError| matches!(e, SegmentError::Io(e) if e.kind() == none);
             for path in names {
                 match segment::read(path, (from, to), want, visit) {
-                    Err(e) if gone(&e) => continue,
+                    // Sealed this moment, it is found under the next name.
+                    Err(e) if is_gone(&e) => continue,
                     // Of another version: later data is in the file with the next name.
                     Err(SegmentError::Foreign(_)) => continue,
                     Err(SegmentError::Io(e)) => return Err(failed(path)(e)),

@@ -16,10 +16,28 @@ const ZSTD_LEVEL: i32 = 9;
 
 /// Writes the sealed form of the live segment `live` to `sealed`, at most `frames` frames to a
 /// block, and removes the live one once the other is on disk.
+///
+/// # Errors
+/// The live one is damaged, or the system refuses: then it is as it was.
 pub(crate) fn seal(live: &Path, sealed: &Path, frames: usize) -> Result<(), SegmentError> {
-    let mut blocks = Blocks::open(live)?;
     let temporary = sealed.with_extension("tmp");
-    let mut packer = Packer::new(File::create(&temporary)?, blocks.header, frames)?;
+    let packed =
+        pack(live, &temporary, frames).and_then(|()| Ok(std::fs::rename(&temporary, sealed)?));
+    if packed.is_err() {
+        // Its space may be what is missing.
+        drop(std::fs::remove_file(&temporary));
+    }
+    packed?;
+    if let Some(folder) = sealed.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    std::fs::remove_file(live)?;
+    Ok(())
+}
+
+fn pack(live: &Path, to: &Path, frames: usize) -> Result<(), SegmentError> {
+    let mut blocks = Blocks::open(live)?;
+    let mut packer = Packer::new(File::create(to)?, blocks.header, frames)?;
     while let Step::Block(kind, payload) = blocks.next(&|_, _| true)? {
         match kind {
             kind::FRAME => packer.add(&payload)?,
@@ -27,13 +45,7 @@ pub(crate) fn seal(live: &Path, sealed: &Path, frames: usize) -> Result<(), Segm
             _ => {}
         }
     }
-    packer.finish()?;
-    std::fs::rename(&temporary, sealed)?;
-    if let Some(folder) = sealed.parent() {
-        File::open(folder)?.sync_all()?;
-    }
-    std::fs::remove_file(live)?;
-    Ok(())
+    packer.finish()
 }
 
 /// The pack at hand, and the file that it goes to.

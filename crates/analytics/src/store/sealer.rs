@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use super::segment::SegmentError;
-use super::{StoreError, failed, packing};
+use super::{StoreError, failed, is_foreign, packing};
 
 /// Where what cannot be read is put: nothing of it is lost.
 fn aside(path: &Path) -> PathBuf {
@@ -27,7 +27,8 @@ pub(super) struct Sealer {
 
 impl Sealer {
     /// Packs live segments into sealed ones, `pack` frames to a block. While it is still busy it
-    /// does nothing: the remaining live segments are readable, and are packed with the next one.
+    /// does nothing: the remaining live segments are readable, and are packed with the next one;
+    /// so is one that the system refuses to pack.
     pub(super) fn seal(&mut self, jobs: Vec<[PathBuf; 2]>, pack: usize) {
         if jobs.is_empty() || self.thread.as_ref().is_some_and(|t| !t.is_finished()) {
             return;
@@ -41,8 +42,11 @@ impl Sealer {
                         drop(std::fs::remove_file(&sealed));
                         continue;
                     }
-                    // A damaged one stays as it is; moved aside, it is not tried for ever.
-                    drop(std::fs::rename(&live, aside(&live)));
+                    // A damaged one stays as it is; moved aside, it is not tried for ever. One
+                    // that the system refused to pack, as on a full disk, is readable meanwhile.
+                    if is_foreign(&error) {
+                        drop(std::fs::rename(&live, aside(&live)));
+                    }
                     let error = failed(&live)(error);
                     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }

@@ -347,6 +347,44 @@ fn a_segment_of_another_version_is_set_aside_and_the_seconds_continue() {
 }
 
 #[test]
+fn a_segment_that_cannot_be_packed_now_is_readable_and_packed_with_the_next_one() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("opened");
+    // Nothing can be written where the packed one would be: as on a full disk.
+    let taken = folder.0.join(format!("second/{T:012}.tmp"));
+    fs::create_dir(&taken).expect("made");
+    fill(&store, T..T + 3600);
+    // The thread that packs may fail before the first of these is done.
+    let begins = store.append(&frame(T + 3600));
+    store.settle();
+    let follows = store.append(&frame(T + 3601));
+    let reported: Vec<_> = [begins, follows].into_iter().filter_map(Result::err).collect();
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!(read(&store, Fidelity::Second, (T, T + 3600)).len(), 3600);
+    fs::remove_dir(&taken).expect("removed");
+    fill(&store, T + 3602..T + 7201);
+    store.settle();
+    for start in [T, T + 3600] {
+        assert!(folder.0.join(format!("second/{start:012}.seg")).exists());
+        assert!(!folder.0.join(format!("second/{start:012}.live")).exists());
+        assert_eq!(read(&store, Fidelity::Second, (start, start + 3600)).len(), 3600);
+    }
+}
+
+#[test]
+fn a_finished_segment_that_cannot_be_read_now_is_not_written_again() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("opened");
+    let sealed = folder.0.join(format!("second/{T:012}.seg"));
+    // It can be opened, and refuses to be read.
+    fs::create_dir(&sealed).expect("made");
+    store.append(&frame(T)).expect_err("it may be a good one");
+    assert!(sealed.exists() && !sealed.with_extension("live").exists());
+    fs::remove_dir(&sealed).expect("removed");
+    fill(&store, T..T + 1);
+}
+
+#[test]
 fn a_clock_that_was_set_back_does_not_rewrite_a_finished_segment() {
     let folder = Folder::new();
     let store = Store::open(&folder.0, Retention::default()).expect("opened");
