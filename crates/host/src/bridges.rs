@@ -10,17 +10,17 @@ use std::path::PathBuf;
 use base::buckets;
 use probe::sample::{Sample, Sampler};
 
+use crate::sampler::interval_ns;
 use ask::{Direction, Poller, Status};
 
 mod ask;
-
-/// Rates over shorter intervals are dominated by noise.
-const INTERVAL_MIN_S: f64 = 0.05;
 
 /// Samples the bridges.
 pub struct BridgeSampler {
     poller: Poller,
     last: HashMap<String, Reading>,
+    /// What the rates that were given last are of.
+    moved: Vec<Moved>,
 }
 
 /// The last reply of a bridge, and its time.
@@ -32,7 +32,7 @@ struct Reading {
 impl BridgeSampler {
     /// A sampler of the bridges with sockets in `dir` that belong to root or to `user`.
     pub fn new(dir: PathBuf, user: u32) -> Self {
-        Self { poller: Poller::new(dir, user), last: HashMap::new() }
+        Self { poller: Poller::new(dir, user), last: HashMap::new(), moved: Vec::new() }
     }
 }
 
@@ -42,20 +42,35 @@ impl Sampler for BridgeSampler {
         let mut samples = levels(&statuses);
         // One that did not answer keeps its reading: its next rates are those since then.
         self.last.retain(|name, _| statuses.iter().any(|(other, _)| other == name));
-        let mut moved = Vec::new();
+        let given = std::mem::take(&mut self.moved);
         let now = statuses.into_iter().filter_map(|(name, status)| Some((name, status?)));
         for (name, status) in now {
-            let reading = Reading { time_ns: now_ns, status };
-            if let Some(before) = self.last.insert(name.clone(), reading)
-                && let Some(after) = self.last.get(&name)
-            {
-                moved.extend(moves(&name, &before, after));
-            }
+            self.enter(name, Reading { time_ns: now_ns, status }, &given);
         }
-        if !moved.is_empty() {
-            samples.extend(rates(&moved));
+        if !self.moved.is_empty() {
+            samples.extend(rates(&self.moved));
         }
         samples
+    }
+}
+
+impl BridgeSampler {
+    /// Enters a reply; `given` is what the rates of the second before were of.
+    fn enter(&mut self, name: String, now: Reading, given: &[Moved]) {
+        // Another one may have taken its name.
+        let last = self.last.get(&name).filter(|last| last.status.pid == now.status.pid);
+        if let Some(last) = last {
+            if let Some(ns) = interval_ns(last.time_ns, now.time_ns) {
+                self.moved.extend(moves(&name, last, &now, ns));
+            } else {
+                // As all rates of a second without an interval of its own.
+                self.moved.extend(given.iter().filter(|moved| moved.bridge == name).cloned());
+                if now.time_ns >= last.time_ns {
+                    return;
+                }
+            }
+        }
+        self.last.insert(name, now);
     }
 }
 
@@ -98,6 +113,7 @@ fn summed(
 }
 
 /// One way of a bridge between two answers.
+#[derive(Clone)]
 struct Moved {
     bridge: String,
     way: &'static str,
@@ -112,12 +128,9 @@ struct Moved {
 /// How many of each kind.
 type Counts = Vec<(String, u64)>;
 
-/// What a bridge did between two answers; nothing when another one has taken its name.
-fn moves(name: &str, before: &Reading, after: &Reading) -> Vec<Moved> {
-    let seconds = after.time_ns.saturating_sub(before.time_ns) as f64 / 1e9;
-    if before.status.pid != after.status.pid || seconds < INTERVAL_MIN_S {
-        return Vec::new();
-    }
+/// What a bridge did between two answers.
+fn moves(name: &str, before: &Reading, after: &Reading, interval_ns: u64) -> Vec<Moved> {
+    let seconds = interval_ns as f64 / 1e9;
     let pairs = directions(&before.status).into_iter().zip(directions(&after.status));
     let moved = |((_, was), (way, is)): ((_, &Direction), (&'static str, &Direction))| Moved {
         bridge: name.to_owned(),

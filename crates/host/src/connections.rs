@@ -14,6 +14,7 @@ use probe::sample::{Sample, Sampler};
 
 use crate::Root;
 use crate::counters::protocol_counter;
+use crate::sampler::interval_ns;
 use crate::socket_diagnosis::CONNECTIONS_MAX;
 use diagnosis::{Connection, connections};
 use ended::Ends;
@@ -28,7 +29,9 @@ const INTERVAL_MAX_S: u32 = 60;
 /// Clients with rows of their own in each statistic, the greatest first: what they have together
 /// is in the total in any case.
 const CLIENTS_MAX: usize = 256;
-/// What limits a connection that has data to send.
+/// Connections with data to send.
+const LIMITED: &str = "tcp.limited";
+/// What limits them.
 const WHY: [&str; 3] = ["network", "receiver", "send-buffer"];
 
 /// Samples the connections.
@@ -137,7 +140,8 @@ impl Sampler for ConnectionSampler {
             self.schedule.spend(clock.lap_ns());
             // What follows is accounted for by the next interval.
             let seconds = self.schedule.looked();
-            let made = parts.map(|(parts, last)| samples(&parts, last, &now, seconds));
+            let made =
+                parts.map(|(parts, last)| samples(&parts, (last, &now), seconds, &self.held));
             self.held = made.unwrap_or_default();
             self.last = Some(now);
         } else {
@@ -185,9 +189,14 @@ impl Schedule {
     }
 }
 
-/// What came between two looks, for each of the `seconds` until the next.
-fn samples(parts: &BTreeMap<Ipv6Addr, Part>, last: &Look, now: &Look, seconds: u32) -> Vec<Sample> {
-    let passed_us = now.time_ns.saturating_sub(last.time_ns) as f64 / 1e3;
+/// What came between two looks, for each of the `seconds` until the next; `held` is what was given
+/// before.
+fn samples(
+    parts: &BTreeMap<Ipv6Addr, Part>,
+    (last, now): (&Look, &Look),
+    seconds: u32,
+    held: &[Sample],
+) -> Vec<Sample> {
     let rate = |n: u64| n as f64 / f64::from(seconds);
     let mut samples = Vec::new();
     for (n, stat) in ["tcp.retransmits", "tcp.out_of_order"].into_iter().enumerate() {
@@ -203,7 +212,11 @@ fn samples(parts: &BTreeMap<Ipv6Addr, Part>, last: &Look, now: &Look, seconds: u
     let sum = |figure: fn(&Part) -> u64| parts.values().map(figure).sum::<u64>();
     sample.total = rtt(sum(|part| part.rtt_us), sum(|part| part.timed));
     samples.push(sample);
-    samples.push(limited(parts, passed_us));
+    samples.extend(match interval_ns(last.time_ns, now.time_ns) {
+        Some(ns) => Some(limited(parts, ns as f64 / 1e3)),
+        // A part of no time at all would be any number.
+        None => held.iter().find(|sample| sample.stat == LIMITED).cloned(),
+    });
     samples.push(Sample::raw("tcp.diagnosis_interval", f64::from(seconds) * 1e9));
     samples
 }
@@ -231,7 +244,7 @@ fn limited(parts: &BTreeMap<Ipv6Addr, Part>, passed_us: f64) -> Sample {
     let mut rest = [0.0; WHY.len()];
     for (n, (address, part)) in busy.into_iter().enumerate() {
         for (why, (name, us)) in WHY.into_iter().zip(part.limited).enumerate() {
-            let value = us as f64 / passed_us.max(1.0);
+            let value = us as f64 / passed_us;
             match n < CLIENTS_MAX {
                 true if value > 0.0 => rows.push((name.to_owned(), shown(*address), value)),
                 true => {}
@@ -242,7 +255,7 @@ fn limited(parts: &BTreeMap<Ipv6Addr, Part>, passed_us: f64) -> Sample {
     let others = WHY.into_iter().zip(rest).filter(|(_, value)| *value > 0.0);
     rows.extend(others.map(|(name, value)| (name.to_owned(), String::new(), value)));
     let total = rows.iter().map(|(_, _, value)| value).sum();
-    Sample { stat: "tcp.limited", dimensions: ["why", "client"], total, rows }
+    Sample { stat: LIMITED, dimensions: ["why", "client"], total, rows }
 }
 
 fn shown(address: Ipv6Addr) -> String {

@@ -10,8 +10,14 @@ use crate::counters::{self, CpuTime, Device, Disk, Stat};
 use crate::process::{self, Process};
 use crate::{Root, counters::Memory};
 
-/// Rates over shorter intervals are dominated by noise.
-const INTERVAL_MIN_S: f64 = 0.05;
+/// Rates over shorter intervals are dominated by noise: CPU time is counted in steps of 10 ms.
+pub(crate) const INTERVAL_MIN_NS: u64 = 50_000_000;
+
+/// The time between two readings; `None` when it is too short for rates, or the clock was set back.
+/// A collector that was late makes up for the seconds that it missed within milliseconds.
+pub(crate) fn interval_ns(last_ns: u64, now_ns: u64) -> Option<u64> {
+    now_ns.checked_sub(last_ns).filter(|ns| *ns >= INTERVAL_MIN_NS)
+}
 
 /// One reading of everything.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +43,8 @@ pub struct HostSampler {
     /// Whole disks: partitions are counted with them.
     whole: Vec<String>,
     last: Option<Reading>,
+    /// The rates that were given last.
+    rates: Vec<Sample>,
 }
 
 impl HostSampler {
@@ -46,7 +54,7 @@ impl HostSampler {
         let file = |path: &str| format!("sys/fs/cgroup/{path}/cpu.stat");
         let cgroup = counters::cgroup(&own).map(file);
         let whole = root.list("sys/block");
-        Self { root, cgroup, whole, last: None }
+        Self { root, cgroup, whole, last: None, rates: Vec::new() }
     }
 
     fn read(&self, time_ns: u64) -> Reading {
@@ -74,10 +82,20 @@ impl Sampler for HostSampler {
     fn sample(&mut self, now_ns: u64) -> Vec<Sample> {
         let now = self.read(now_ns);
         let mut samples = levels(&now);
-        if let Some(last) = &self.last {
-            samples.extend(rates(last, &now));
+        let Some(last) = &self.last else {
+            self.last = Some(now);
+            return samples;
+        };
+        let is_long = interval_ns(last.time_ns, now_ns).is_some();
+        if is_long {
+            self.rates = rates(last, &now);
         }
-        self.last = Some(now);
+        // Without an interval of its own, a second has the rates of the one before: none would be
+        // shown as 0.
+        samples.extend(self.rates.iter().cloned());
+        if is_long || now_ns < last.time_ns {
+            self.last = Some(now);
+        }
         samples
     }
 }
@@ -103,9 +121,6 @@ fn levels(now: &Reading) -> Vec<Sample> {
 
 fn rates(last: &Reading, now: &Reading) -> Vec<Sample> {
     let seconds = now.time_ns.saturating_sub(last.time_ns) as f64 / 1e9;
-    if seconds < INTERVAL_MIN_S {
-        return Vec::new();
-    }
     let mut samples = cpu(&last.stat, &now.stat);
     samples.extend(network(&last.devices, &now.devices, seconds));
     samples.extend(disk(&last.disks, &now.disks, seconds));

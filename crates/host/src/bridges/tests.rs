@@ -112,3 +112,19 @@ fn a_second_without_an_answer_is_counted_and_made_up_for() {
     assert_eq!(total(&samples, "bridge.silent"), Some(0.0));
     assert_eq!(value(&samples, "bridge.packets", ["way", "outcome"], "forth", "delivered"), 100.0);
 }
+
+#[test]
+fn a_second_that_is_made_up_for_has_the_rates_of_the_interval_before() {
+    let folder = Folder::new();
+    let _bridge = folder.bridge("wan", |n| vec![answer(7, 100 * n)]);
+    let mut sampler = sampler(&folder);
+    let mut at = |ms: u64| {
+        let samples = sampler.sample(ms * S / 1000);
+        value(&samples, "bridge.packets", ["way", "outcome"], "forth", "delivered")
+    };
+    // Each answer has 100 more.
+    assert_eq!([at(10_000), at(12_500)], [0.0, 40.0]);
+    assert_eq!([at(12_503), at(13_500)], [40.0, 200.0]);
+    // The clock was set back.
+    assert_eq!([at(5_000), at(5_500)], [200.0, 200.0]);
+}

@@ -23,7 +23,7 @@ fn one<'a>(samples: &'a [Sample], stat: &str) -> &'a Sample {
 
 /// What a sampler gives in each of the `seconds` after the second look.
 fn samples(last: &Look, now: &Look, seconds: u32) -> Vec<Sample> {
-    super::samples(&parts(last, now), last, now, seconds)
+    super::samples(&parts(last, now), (last, now), seconds, &[])
 }
 
 fn two_looks(seconds: u32) -> Vec<Sample> {
@@ -142,4 +142,25 @@ fn more_clients_than_rows_are_in_the_total() {
     assert_eq!(limited.total.round(), 400.0);
     let others = limited.rows.iter().find(|row| row.1.is_empty()).expect("the rest");
     assert_eq!(others.2.round(), 144.0);
+}
+
+#[test]
+fn what_limits_connections_is_no_part_of_an_interval_that_is_too_short() {
+    let at = |ms: u64, busy_ms: u64| {
+        let busy = connection(1, [busy_ms as u32, 0], [busy_ms * 1000, 0, 0], 0);
+        Look { time_ns: ms * S / 1000, ..look(0, &[(1, busy)], [0, 0]) }
+    };
+    let next = |last: &Look, now: &Look, held: &[Sample]| {
+        super::samples(&parts(last, now), (last, now), 1, held)
+    };
+    let looks = [at(10_000, 0), at(12_000, 500), at(12_002, 520), at(5_000, 900)];
+    let first = next(&looks[0], &looks[1], &[]);
+    assert_eq!(one(&first, "tcp.limited").total, 0.25);
+    // One that the collector makes up for, and one after the clock was set back.
+    let second = next(&looks[1], &looks[2], &first);
+    let third = next(&looks[2], &looks[3], &second);
+    for (samples, events) in [(second, 20.0), (third, 380.0)] {
+        assert_eq!(one(&samples, "tcp.limited").total, 0.25);
+        assert_eq!(one(&samples, "tcp.retransmits").total, events, "events are counted once");
+    }
 }

@@ -61,3 +61,49 @@ fn a_device_that_appears_or_is_reset_has_no_values() {
     let samples = network(&before, &after, 1.0);
     assert!(samples.iter().all(|s| s.rows.is_empty()), "{samples:?}");
 }
+
+/// A machine with two counters; removed at the end.
+struct Machine(std::path::PathBuf);
+
+impl Machine {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("plimsoll-sampler-{}", std::process::id()));
+        std::fs::create_dir_all(path.join("proc/net")).expect("folders");
+        Self(path)
+    }
+
+    fn set(&self, kilobytes: u64, busy: u64, idle: u64) {
+        let bytes = kilobytes * 1024;
+        let device = format!("eth0: {bytes} 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+        std::fs::write(self.0.join("proc/net/dev"), device).expect("written");
+        let time = format!("cpu {busy} 0 0 {idle}\n");
+        std::fs::write(self.0.join("proc/stat"), time).expect("written");
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+#[test]
+fn seconds_that_are_made_up_for_have_the_rates_of_the_interval_before() {
+    let machine = Machine::new();
+    let mut sampler = HostSampler::new(Root::at(&machine.0));
+    let mut at = |ms: u64, (kilobytes, busy, idle): (u64, u64, u64)| {
+        machine.set(kilobytes, busy, idle);
+        let samples = sampler.sample(ms * S / 1000);
+        let cpu = value(&samples, "cpu.utilization", "user", "");
+        (value(&samples, "nic.kilobytes", "eth0", "in"), cpu)
+    };
+    assert_eq!(at(10_000, (0, 0, 0)), (0.0, 0.0));
+    assert_eq!(at(12_500, (2_500, 50, 200)), (1_000.0, 20.0));
+    // Two seconds that the collector had missed; what came meanwhile is in the next interval.
+    assert_eq!(at(12_503, (2_510, 50, 200)), (1_000.0, 20.0));
+    assert_eq!(at(12_506, (2_520, 51, 200)), (1_000.0, 20.0));
+    assert_eq!(at(13_500, (3_000, 100, 250)), (500.0, 50.0));
+    // The clock was set back: the next interval begins there.
+    assert_eq!(at(5_000, (4_000, 110, 250)), (500.0, 50.0));
+    assert_eq!(at(6_000, (4_250, 135, 325)), (250.0, 25.0));
+}
