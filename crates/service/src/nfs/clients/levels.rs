@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use base::clock::{NS_PER_S, monotonic_ns};
+use base::clock::monotonic_ns;
 use base::limits::STATE_TALLY_COST;
 use probe::sample::{Sample, Sampler};
 use vfs::locks::{ClientKey, Protocol, Tally};
@@ -21,8 +21,8 @@ type ByClient = BTreeMap<String, Tally>;
 /// Reads the state of NFS clients.
 pub struct Levels {
     nfs: Arc<Nfs>,
-    /// Recalls so far, and when they were read.
-    recalls: Option<(u64, u64)>,
+    /// Recalls that were reported.
+    recalls: u64,
     /// What clients of NFSv4 hold, and what hosts of NFSv3 hold.
     held: [ByClient; 2],
     /// When the table may be looked through again, on the keeper's clock.
@@ -32,7 +32,7 @@ pub struct Levels {
 impl Levels {
     /// The levels of the clients of this service.
     pub fn new(nfs: &Arc<Nfs>) -> Self {
-        Self { nfs: nfs.clone(), recalls: None, held: Default::default(), next_ns: 0 }
+        Self { nfs: nfs.clone(), recalls: 0, held: Default::default(), next_ns: 0 }
     }
 
     fn look(&mut self) {
@@ -57,18 +57,17 @@ impl Levels {
         let ended = monotonic_ns();
         self.next_ns = ended + ended.saturating_sub(begun) * u64::from(STATE_TALLY_COST);
     }
+}
 
-    fn recalls(&mut self, now_ns: u64) -> Option<Sample> {
-        let recalls = self.nfs.locks().counts().recalls;
-        let (before, then_ns) = self.recalls.replace((recalls, now_ns))?;
-        let seconds = now_ns.saturating_sub(then_ns) as f64 / NS_PER_S as f64;
-        let rate = recalls.saturating_sub(before) as f64 / seconds;
-        (seconds > 0.0).then(|| Sample::raw("nfs4.recalls", rate))
-    }
+/// Recalls since those that were `reported`. Events, each reported once: the time between two
+/// readings is never quite a second, and next to nothing when the collector was late.
+fn recalled(reported: &mut u64, now: u64) -> Sample {
+    let before = std::mem::replace(reported, now);
+    Sample::raw("nfs4.recalls", now.saturating_sub(before) as f64)
 }
 
 impl Sampler for Levels {
-    fn sample(&mut self, now_ns: u64) -> Vec<Sample> {
+    fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
         let up = self.nfs.online();
         let counts = up.map_or_else(Default::default, |up| up.clients.client_counts());
         let states = [("active", counts.active), ("courtesy", counts.courtesy)];
@@ -88,9 +87,11 @@ impl Sampler for Levels {
             by_client("nlm.shares", nlm, |tally| tally.opens),
             by_client("nlm.waiting", nlm, |tally| tally.waiting),
         ]);
-        samples.extend(self.recalls(now_ns));
+        samples.push(recalled(&mut self.recalls, self.nfs.locks().counts().recalls));
         samples
     }
+
+    fn begin(&mut self, _now_ns: u64) {}
 }
 
 /// The latest address of a client of NFSv4, if it still exists.
@@ -130,3 +131,6 @@ fn sample(
     let total = rows.iter().map(|row| row.2).sum();
     Sample { stat, dimensions, total, rows }
 }
+
+#[cfg(test)]
+mod tests;
