@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use base::limits::ANSWER_BYTES_MAX;
 use probe::phases::Phase;
+
+use crate::model::{Key, Name};
 
 /// The times of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,6 +205,38 @@ impl<K: Clone + Eq + Hash + Ord> Bins<K> {
         let sum: f64 = sums.iter().sum();
         let values = self.means(sums);
         (sum > 0.0).then(|| Line { key: (), average: sum / self.seconds(), values })
+    }
+}
+
+impl Bins<Key> {
+    /// Makes one element of those with the same key of a name: what an element is called may change
+    /// within the interval, as the path of a file does. It is shown with its latest label.
+    pub fn unite(&mut self) {
+        let mut same: HashMap<&str, Vec<&Arc<Name>>> = HashMap::new();
+        for key in self.cells.keys() {
+            if let Key::Name(name) = key {
+                same.entry(&name.key).or_default().push(name);
+            }
+        }
+        same.retain(|_, names| names.len() > 1);
+        let renamed: Vec<Vec<Arc<Name>>> =
+            same.into_values().map(|names| names.into_iter().cloned().collect()).collect();
+        for names in renamed {
+            let mut united = Vec::new();
+            let mut latest: Option<(u32, bool, Arc<Name>)> = None;
+            for name in names {
+                let cells = self.cells.remove(&Key::Name(name.clone())).unwrap_or_default();
+                let last = cells.iter().map(|(step, _)| *step).max().unwrap_or(0);
+                united.extend(cells);
+                // Within a step: rather a label than the bare key.
+                let is_label = name.label != name.key;
+                latest = latest.max(Some((last, is_label, name)));
+            }
+            merge(&mut united);
+            if let Some((.., name)) = latest {
+                self.cells.insert(Key::Name(name), united);
+            }
+        }
     }
 }
 

@@ -390,10 +390,11 @@ impl Engine {
         &self,
         stat: &StatId,
         statistic: &Statistic,
-        bins: Bins<Key>,
+        mut bins: Bins<Key>,
         top: usize,
         source: Source,
     ) -> Data {
+        bins.unite();
         let Grid { from, to, step } = bins.grid;
         let ranges = stat.breakdown.as_deref().is_some_and(|b| schema().is_range(b));
         let wanted = if ranges { usize::MAX } else { top }.min(bins.elements());

@@ -99,6 +99,34 @@ fn levels_of_a_large_pool_are_right_by_the_hour() {
 }
 
 #[test]
+fn a_client_with_a_label_that_changes_is_one_row() {
+    let dir = folder("label");
+    let engine = engine(&dir, Retention::default());
+    let read = Key::Name(Name::plain("read"));
+    for time in T..T + 3700 {
+        let label = if time < T + 90 { "10.0.0.1" } else { "ann" };
+        let name = Name { key: "10.0.0.1".into(), label: label.into() };
+        let mut rows = Rows::default();
+        rows.add(Key::Name(Arc::new(name)), read.clone(), [2, 0]);
+        rows.add(Key::Name(Name::plain("b")), read.clone(), [1, 0]);
+        let by = ["client".into(), "op".into()];
+        let table = Table::from_rows("nfs3.ops".into(), by, rows, [0; 2]);
+        engine.push(Frame { time, span: 1, covered: 1, dropped: 0, tables: vec![table] });
+    }
+    // In an hour both labels are in one frame.
+    for (step, to) in [(1, T + 180), (60, T + 180), (3600, T + 3600)] {
+        let data = ask(&engine, "nfs3.ops[client]", T, to, step);
+        let rows: Vec<_> = data.rows().iter().map(|row| (&*row.key, &*row.label)).collect();
+        assert_eq!(rows, [("10.0.0.1", "ann"), ("b", "b")], "by {step} s");
+        for (row, rate) in data.rows().iter().zip([2.0, 1.0]) {
+            assert_eq!(row.average, rate, "{} by {step} s", row.key);
+            assert!(row.values.iter().all(|value| *value == Some(rate)), "{row:?}");
+        }
+    }
+    std::fs::remove_dir_all(&dir).expect("removed");
+}
+
+#[test]
 fn what_is_kept_by_the_minute_only_is_answered_by_the_minute() {
     let dir = folder("retention");
     let day = 86_400;
