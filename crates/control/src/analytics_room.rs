@@ -68,7 +68,7 @@ impl AnalyticsRoom {
             let bytes = store.bytes_of(fidelity);
             all += bytes;
             states.push((size, count(bytes)));
-            states.push((since, count(store.oldest(fidelity).unwrap_or(0))));
+            states.push((since, count(store.since(fidelity).unwrap_or(0))));
         }
         states.push(("size", count(all)));
         states

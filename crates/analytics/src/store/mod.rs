@@ -156,6 +156,11 @@ impl Folder {
         self.dir.join(format!("{start:012}.{extension}"))
     }
 
+    /// Where to look for a segment: a live one may be sealed meanwhile.
+    fn names(&self, start: u64) -> [PathBuf; 3] {
+        ["seg", "live", "seg"].map(|extension| self.path(start, extension))
+    }
+
     /// The live segment for `time`; those before are sealed, off this thread.
     fn writer(&mut self, time: u64) -> Result<&mut Writer, StoreError> {
         let start = time - time % self.fidelity.segment();
@@ -411,8 +416,7 @@ impl Store {
             let folder = &inner.folders[fidelity as usize];
             let first = from.saturating_sub(fidelity.segment() - 1);
             let starts = folder.starts.range(first..to.max(first));
-            // A live segment may be sealed between here and there.
-            starts.map(|s| ["seg", "live", "seg"].map(|e| folder.path(*s, e))).collect()
+            starts.map(|start| folder.names(*start)).collect()
         };
         for names in &paths {
             for path in names {
@@ -429,7 +433,19 @@ impl Store {
         Ok(())
     }
 
-    /// Start of the oldest segment of this fidelity.
+    /// Time of the oldest frame of this fidelity.
+    pub fn since(&self, fidelity: Fidelity) -> Option<u64> {
+        let paths: Vec<[PathBuf; 3]> = {
+            let inner = self.inner();
+            let folder = &inner.folders[fidelity as usize];
+            folder.starts.iter().map(|start| folder.names(*start)).collect()
+        };
+        // What cannot be read has no frames.
+        paths.iter().flatten().find_map(|path| segment::first(path).ok().flatten())
+    }
+
+    /// Start of the oldest segment of this fidelity: its first frame may be later by the length of
+    /// a segment.
     pub fn oldest(&self, fidelity: Fidelity) -> Option<u64> {
         self.inner().folders[fidelity as usize].starts.first().copied()
     }

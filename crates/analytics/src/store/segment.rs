@@ -228,6 +228,27 @@ pub(crate) fn read(
     }
 }
 
+/// Time of the first frame of a segment, if it has one.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn first(path: &Path) -> Result<Option<u64>, SegmentError> {
+    let mut blocks = Blocks::open(path)?;
+    loop {
+        match blocks.next(&|_, _| true)? {
+            Step::End => return Ok(None),
+            Step::Block(kind::FRAME, payload) => {
+                let (_, _, body) = split(&payload)?;
+                return Ok(Some(Reader::new(body).number("time")?));
+            }
+            Step::Block(kind::PACK, payload) => {
+                return Ok(pack_times(&payload).map(|(first, _)| first));
+            }
+            Step::Block(..) | Step::Skipped => {}
+        }
+    }
+}
+
 fn unpack(packed: &[u8]) -> Result<Vec<u8>, SegmentError> {
     let mut raw = Vec::new();
     let unpacked = zstd::stream::read::Decoder::with_buffer(packed)?;

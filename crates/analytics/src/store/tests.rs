@@ -272,6 +272,31 @@ fn old_segments_go_by_age_and_by_size() {
 }
 
 #[test]
+fn the_oldest_value_is_as_old_as_its_frame() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    let since = || Fidelity::ALL.map(|fidelity| store.since(fidelity));
+    assert_eq!(since(), [None; 3]);
+    // In the middle of an hour, and 20 days after the start of a segment of hours.
+    let begin = T + 20 * 86_400 + 1234;
+    fill(&store, begin..begin + 2);
+    assert_eq!(since(), [Some(begin), None, None]);
+    fill(&store, begin + 2..begin + 7200);
+    let (minute, hour) = (begin - begin % 60, begin - begin % 3600);
+    assert_eq!(since(), [Some(begin), Some(minute), Some(hour)]);
+    store.settle();
+    assert!(folder.0.join(format!("second/{hour:012}.seg")).exists());
+    assert_eq!(since(), [Some(begin), Some(minute), Some(hour)]);
+    // Of a segment without frames it is that of the next one.
+    drop(store);
+    let none = segment::Header { sealed: false, span: 1, start: T };
+    fs::write(folder.0.join(format!("second/{T:012}.live")), none.encode()).expect("written");
+    let store = Store::open(&folder.0, Retention::default()).expect("open again");
+    assert_eq!(store.oldest(Fidelity::Second), Some(T));
+    assert_eq!(store.since(Fidelity::Second), Some(begin));
+}
+
+#[test]
 fn a_segment_can_be_read_as_text() {
     let folder = Folder::new();
     let store = Store::open(&folder.0, Retention::default()).expect("open");
