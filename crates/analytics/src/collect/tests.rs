@@ -132,6 +132,35 @@ fn live_data_continue_when_the_clock_is_set_back() {
 }
 
 #[test]
+fn a_second_is_missed_only_when_a_core_has_not_closed_it() {
+    let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 20 });
+    let mut core = hub.core(0);
+    let engine = Engine::new(hub.clone(), Arc::new(HubResolver(hub.clone())), None);
+    let mut ticks = engine.ticks().expect("a subscription");
+    let clock = Arc::new(SetClock(AtomicU64::new(5_000 * NS_PER_S)));
+    let (begun, begins) = std::sync::mpsc::channel();
+    let collector = Collector::start_with(engine, vec![Box::new(Begun(begun))], clock.clone());
+    let collector = collector.expect("a thread");
+    begins.recv_timeout(Duration::from_secs(60)).expect("it begins");
+    // The clock is set to a second; what is missed until a frame comes.
+    let mut missed = |now: u64, frame: u64| {
+        clock.0.store(now * NS_PER_S + COLLECT_AFTER_NS, Ordering::SeqCst);
+        collector.thread.thread().unpark();
+        let mut second =
+            || ticks.recv_timeout(Duration::from_secs(60)).expect("a frame").frame.time;
+        while second() < frame {}
+        hub.gauges().missed_seconds.get()
+    };
+    // The collector is nine seconds late, and the core is not.
+    core.idle(5_009 * NS_PER_S + COLLECT_AFTER_NS);
+    assert_eq!(hub.closed(), 5_009);
+    assert_eq!(missed(5_009, 5_008), 0);
+    // The core is late; for the next second there is still time.
+    assert_eq!(missed(5_015, 5_009), 1);
+    collector.stop();
+}
+
+#[test]
 fn what_comes_too_late_is_counted_as_dropped() {
     let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 20 });
     let names = Arc::new(Names::new(hub.clone(), Arc::new(HubResolver(hub.clone()))));
