@@ -2,6 +2,7 @@
 //!
 //! Code, API, command line and pages all read them from here, so a statistic is added in one place.
 
+use std::str::FromStr;
 use std::sync::OnceLock;
 
 use base::units;
@@ -113,17 +114,30 @@ pub struct Group {
 }
 
 impl Group {
-    /// The number of the operation `name`.
+    /// The number of the operation `name`; a number stands for one that has no name.
     pub fn op_number(&self, name: &str) -> Option<u8> {
         let known = self.operations.iter().position(|n| *n == name).map(|n| n as u8);
-        known.or_else(|| name.parse().ok())
+        known.or_else(|| plain(name).filter(|n: &u8| self.op(*n).is_none()))
     }
 
-    /// The number of the status `name`.
+    /// The number of the status `name`; a number stands for one that has no name.
     pub fn status_number(&self, name: &str) -> Option<u16> {
         let known = self.statuses.iter().find(|(_, n)| *n == name).map(|(n, _)| *n);
-        known.or_else(|| name.parse().ok())
+        known.or_else(|| plain(name).filter(|n: &u16| self.status(*n).is_none()))
     }
+
+    fn op(&self, number: u8) -> Option<&str> {
+        self.operations.get(usize::from(number)).map(String::as_str)
+    }
+
+    fn status(&self, number: u16) -> Option<&str> {
+        self.statuses.iter().find(|(n, _)| *n == number).map(|(_, name)| name.as_str())
+    }
+}
+
+/// A number in the way that names of numbers are written: without a sign or leading zeros.
+fn plain<N: FromStr + ToString>(text: &str) -> Option<N> {
+    text.parse().ok().filter(|number: &N| number.to_string() == text)
 }
 
 /// A dimension.
@@ -292,7 +306,17 @@ impl Schema {
         if all.is_empty() || groups().any(is_known) {
             return Ok(());
         }
-        let known = nearest(value, all.into_iter().map(str::to_owned));
+        // A number of one that has a name: filters go by names.
+        let named = |group: &'_ Group| match dimension {
+            "op" => plain(value).and_then(|n| group.op(n)).map(str::to_owned),
+            "status" => plain(value).and_then(|n| group.status(n)).map(str::to_owned),
+            _ => None,
+        };
+        let mut known: Vec<String> = groups().filter_map(named).collect();
+        known.dedup();
+        if known.is_empty() {
+            known = nearest(value, all.into_iter().map(str::to_owned));
+        }
         Err(StatError::Unknown { what, name: value.to_owned(), known })
     }
 

@@ -116,3 +116,19 @@ fn an_operation_that_does_not_exist_is_no_silence() {
     // Not of a protocol: the disks' operations are samples.
     assert!(check("io.ops[op=read]").is_ok());
 }
+
+#[test]
+fn a_number_does_not_stand_for_what_has_a_name() {
+    let check = |id: &str| schema().check(&id.parse().expect("an id")).map(|_| ());
+    let error = |id: &str| check(id).expect_err(id).to_string();
+    assert!(error("nfs3.ops[op=6]").contains("unknown operation `6`; did you mean read?"));
+    let status = error("nfs3.ops[status=2][client]");
+    assert!(status.contains("NFS3ERR_NOENT"), "{status}");
+    // Either version has a name for it, and not the same.
+    assert!(check("nfs.ops[op=6]").is_err());
+    // As names are shown of what has none.
+    assert!(check("nfs3.ops[op=200]").is_ok() && check("nfs3.ops[status=4242]").is_ok());
+    for value in ["0200", "+200", "300"] {
+        assert!(check(&format!("nfs3.ops[op={value}]")).is_err(), "{value}");
+    }
+}
