@@ -47,6 +47,9 @@ trait Frames {
     fn add(&self, bins: &mut Bins<Key>, frame: &Frame);
 }
 
+/// Latest time of an answer, in seconds since the epoch: later ones are beyond 64 bits of
+/// nanoseconds. Milliseconds of this century are later.
+const SECONDS_MAX: u64 = u64::MAX / NS_PER_S - 1;
 /// Default length of an answer, in seconds.
 const DEFAULT_LENGTH: u64 = 60;
 /// Default number of rows of an answer.
@@ -276,12 +279,17 @@ impl Engine {
         if from >= to {
             return Err(QueryError::Interval("`from` must be before `to`"));
         }
+        if to > SECONDS_MAX {
+            return Err(QueryError::Interval("times are in seconds, and this one has too many"));
+        }
+        // So that it can be added to a time; any of this length is one step.
+        let wanted = query.step.clamp(1, SECONDS_MAX);
         // Long intervals are answered from minutes or hours: reading seconds would take seconds.
         let least = (to - from).div_ceil(POINTS_MAX);
         let step = match least {
-            0..=1 => query.step.max(1),
-            2..=60 => query.step.max(Fidelity::Minute.span()),
-            _ => query.step.max(Fidelity::Hour.span()).max(least),
+            0..=1 => wanted,
+            2..=60 => wanted.max(Fidelity::Minute.span()),
+            _ => wanted.max(Fidelity::Hour.span()).max(least),
         };
         Ok(Grid { from, to, step })
     }

@@ -181,8 +181,20 @@ fn intervals_count_back_from_now_and_are_bounded() {
     let year = Query { from: Some(-31_536_000), ..Query::default() };
     let long = engine.data(&stat, &year).expect("an answer");
     assert!(long.times.len() as u64 <= POINTS_MAX && long.step > 1000);
-    let wrong = Query { from: Some(-5), to: Some(-10), ..Query::default() };
-    assert!(matches!(engine.data(&stat, &wrong), Err(QueryError::Interval(_))));
+    // The wrong way round, and in milliseconds or for ever, from the store and from the recorder.
+    let millis = (now * 1000) as i64;
+    for (from, to) in [(-5, -10), (millis - 60_000, millis), (0, i64::MAX)] {
+        let wrong = Query { from: Some(from), to: Some(to), ..Query::default() };
+        for stat in [&stat, &"nfs3.ops[client=a][op=read][file]".parse().expect("an id")] {
+            let answer = engine.data(stat, &wrong);
+            assert!(matches!(answer, Err(QueryError::Interval(_))), "{from} to {to}: {answer:?}");
+        }
+    }
+    for step in [u64::MAX, u64::MAX - 1] {
+        let one = engine.data(&stat, &Query { step, ..Query::default() }).expect("an answer");
+        assert_eq!(one.total.len(), 1);
+        assert!(one.times[0].checked_add(one.step).is_some());
+    }
     std::fs::remove_dir_all(&dir).expect("removed");
 }
 

@@ -127,7 +127,7 @@ pub(super) fn question(query: DataQuery, now: u64) -> Result<(String, Question),
 }
 
 /// What to do about an interval in which nothing is.
-const EMPTY: &str = "from must be before to; negative times count back from now";
+const EMPTY: &str = "from must be before to, in seconds; negative times count back from now";
 
 /// A statistic by its id.
 pub(super) fn parse(stat: &str) -> Result<StatId, RequestError> {
