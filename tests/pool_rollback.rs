@@ -191,6 +191,19 @@ fn clones_and_names(bed: &PoolDisk, api: &Api, server: &Server) {
     assert!(client.lookup(&root, "new3").is_err());
     done(api, &snapshot(bed, "better"), "destroy_snapshot", &json!({}));
     assert_eq!(&client.read_all(&file).expect("read")[..7], b"changed");
+    renames(api, &mut client, &file);
+}
+
+/// The clone does not get the name of a share that is destroyed: its directory would be the
+/// subvolume that the share has left.
+fn renames(api: &Api, client: &mut Client, file: &Handle) {
+    change(api, &json!([{ "destroy": format!("/shares/default/{SHARE}"), "confirm": true }]));
+    let rename = json!([{ "rename": "/shares/default/copy", "to": SHARE }]);
+    let (code, answer) = api.post("/api/v1/changes", &json!({ "changes": rename }));
+    assert_eq!(code, 409, "{answer}");
+    assert!(answer.to_string().contains("cannot be renamed"), "{answer}");
+    assert_eq!(value(api, "/shares/default/copy", "state"), "online");
+    assert_eq!(&client.read_all(file).expect("read")[..7], b"changed");
 }
 
 /// A server that is killed at a step of a rollback.

@@ -147,6 +147,10 @@ impl SharesNode {
                     continue;
                 }
             };
+            if let Some(problem) = renamed_on_pool(renamed, path, &config) {
+                problems.push(problem);
+                continue;
+            }
             // Its root is as it is: it was made before, under another name.
             if renamed.iter().any(|(_, to)| path.is_in(to)) {
                 config.root = Root::default();
@@ -292,6 +296,24 @@ fn directory(document: &Document, path: &Path) -> Result<PathBuf, Problem> {
             Err(Problem::new(path, sentence, "set directory, or pool").property("directory"))
         }
     }
+}
+
+/// Refuses another name of a share on a pool. Its directory has its name: the subvolume would stay
+/// behind, and if there is one with the new name, another share's files would be served.
+fn renamed_on_pool(
+    renamed: &[(Path, Path)],
+    path: &Path,
+    config: &ShareConfig,
+) -> Option<Problem> {
+    let back = |at: Path, (from, to): &(Path, Path)| at.moved(to, from);
+    let before = renamed.iter().rev().fold(path.clone(), back);
+    // A project can have another name.
+    if config.storage.is_none() || before.name() == path.name() {
+        return None;
+    }
+    let sentence = "a share on a pool has the name of its subvolume and cannot be renamed";
+    let hint = "clone a snapshot of it under the new name";
+    Some(Problem::conflict(path, sentence, hint))
 }
 
 /// The directory of the snapshots of a share on a pool.

@@ -128,3 +128,35 @@ fn settings_of_pools_are_refused_for_a_directory_and_read_for_a_pool() {
     let frequent = Schedule { every: Every::Minutes(10), keep: 3 };
     assert_eq!(scheduled(&document), [("tank".into(), "on-pool".into(), vec![frequent, hourly])]);
 }
+
+#[test]
+fn a_share_on_a_pool_has_the_name_of_its_subvolume() {
+    let world = World::new();
+    let mut old = document(&world);
+    let on_pool = share("on-pool");
+    old.create(&on_pool);
+    old.set(&on_pool, "pool", Value::text("tank"));
+    // Renames these items in this order, and checks the share that is at `at` then.
+    let refused = |names: &[(Path, Path)], at: &Path| {
+        let mut new = old.clone();
+        names.iter().for_each(|(from, to)| new.rename(from, to));
+        renamed_on_pool(names, at, &config(&new, at, &System).expect("good"))
+    };
+    let other = share("other");
+    let there = (on_pool.clone(), other.clone());
+    let problem = refused(std::slice::from_ref(&there), &other).expect("refused");
+    assert!(problem.sentence.contains("cannot be renamed"), "{problem}");
+    assert_eq!(problem.path, other);
+    // One on a directory, one in a renamed project, and one that has its own name again.
+    let moved = (share("a"), share("c"));
+    let project = (Path::of(&["shares", "p"]), Path::of(&["shares", "q"]));
+    let accepted = [
+        (vec![moved.clone()], share("c")),
+        (vec![moved], on_pool.clone()),
+        (vec![project], Path::of(&["shares", "q", "on-pool"])),
+        (vec![there, (other, on_pool.clone())], on_pool),
+    ];
+    for (names, at) in accepted {
+        assert!(refused(&names, &at).is_none(), "{names:?}");
+    }
+}
