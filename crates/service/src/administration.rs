@@ -126,7 +126,7 @@ fn branches(
     let (served, document) = (Arc::downgrade(&shares), Arc::downgrade(tree));
     let retry = move || {
         if let (Some(shares), Some(tree)) = (served.upgrade(), document.upgrade()) {
-            shares.serve_offline(&tree.document());
+            shares.serve_offline(&|| tree.document());
         }
     };
     running.pools.join(tree, &running.shares, Box::new(retry));

@@ -166,6 +166,30 @@ impl Shares {
             return Err(problem);
         }
         let _one = self.changing.lock();
+        self.apply_locked(old, new)
+    }
+
+    /// Serves one more share, and all others as they are now. One that is served, or waits for its
+    /// directory, stays as it is. As [`Self::apply`] otherwise.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn add(&self, config: ShareConfig) -> Result<(), Problem> {
+        let _one = self.changing.lock();
+        // A list from before the lock would take back what was changed meanwhile.
+        let before = self.configured();
+        if before.iter().any(|one| one.path() == config.path()) {
+            return Ok(());
+        }
+        let after: Vec<ShareConfig> = before.iter().cloned().chain([config]).collect();
+        if let Some(problem) = self.check(&after).into_iter().next() {
+            return Err(problem);
+        }
+        self.apply_locked(&before, &after)
+    }
+
+    /// As [`Self::apply`], of a list that was checked. `changing` is held.
+    fn apply_locked(&self, old: &[ShareConfig], new: &[ShareConfig]) -> Result<(), Problem> {
         // A share with a lost directory and no changes is served when the directory is back.
         let lost = self.still_lost(new);
         let present = |one: &&ShareConfig| !lost.contains(&one.name);

@@ -55,6 +55,9 @@ pub struct SharesNode {
     /// The share of the command line, which is served regardless of the configuration.
     given: String,
     offline: Mutex<Offline>,
+    /// Held while the configuration changes: no offline share is served meanwhile. Taken before
+    /// `offline`.
+    changing: Mutex<()>,
     drops: CacheDrops,
 }
 
@@ -68,25 +71,31 @@ impl SharesNode {
         given: &str,
     ) -> Self {
         let (given, offline) = (given.to_owned(), Mutex::new(offline));
-        Self { shares, services, given, offline, drops: CacheDrops::default() }
+        let (changing, drops) = (Mutex::default(), CacheDrops::default());
+        Self { shares, services, given, offline, changing, drops }
     }
 
-    /// Serves shares that could not be served before, as after a pool is mounted.
-    pub fn serve_offline(&self, document: &Document) {
+    /// Serves shares that could not be served before, as after a pool is mounted. `document` is the
+    /// configuration at the moment.
+    pub fn serve_offline(&self, document: &dyn Fn() -> Arc<Document>) {
         let names: Vec<String> = self.offline.lock().keys().cloned().collect();
-        for path in paths(document) {
-            let Some(name) = path.name().filter(|name| names.iter().any(|one| one == name)) else {
-                continue;
-            };
-            let before = self.shares.configured();
-            let done = config(document, &path, &System).and_then(|config| {
-                let config = ShareConfig { root: Root::default(), ..config };
-                self.shares.apply(&before, &[&before[..], &[config]].concat())
-            });
-            match done {
-                Ok(()) => drop(self.offline.lock().remove(name)),
-                Err(problem) => drop(self.offline.lock().insert(name.to_owned(), problem)),
-            }
+        names.iter().for_each(|name| self.serve_one_offline(name, document));
+    }
+
+    fn serve_one_offline(&self, name: &str, document: &dyn Fn() -> Arc<Document>) {
+        // Between two changes of the configuration: the one before has decided on the share.
+        let _one = self.changing.lock();
+        if !self.offline.lock().contains_key(name) {
+            return;
+        }
+        let document = document();
+        let all = paths(&document);
+        let Some(path) = all.iter().find(|path| path.name() == Some(name)) else { return };
+        let done = config(&document, path, &System)
+            .and_then(|config| self.shares.add(ShareConfig { root: Root::default(), ..config }));
+        match done {
+            Ok(()) => drop(self.offline.lock().remove(name)),
+            Err(problem) => drop(self.offline.lock().insert(name.to_owned(), problem)),
         }
     }
 
@@ -182,15 +191,12 @@ pub fn start(shares: &Shares, document: &Document) -> Offline {
     let mut offline = Offline::new();
     for path in paths(document) {
         let Some(name) = path.name() else { continue };
-        let before = shares.configs();
         // The command line takes precedence over the configuration.
-        if before.iter().any(|one| one.name == name) {
+        if shares.configs().iter().any(|one| one.name == name) {
             continue;
         }
-        let done = config(document, &path, &System).and_then(|config| {
-            let config = ShareConfig { root: Root::default(), ..config };
-            shares.apply(&before, &[&before[..], &[config]].concat())
-        });
+        let done = config(document, &path, &System)
+            .and_then(|config| shares.add(ShareConfig { root: Root::default(), ..config }));
         if let Err(problem) = done {
             let [service, ..] = Service::EXPORTING;
             base::error!(service.id(), "the share {name} is offline: {}", problem.sentence);
@@ -300,11 +306,7 @@ fn directory(document: &Document, path: &Path) -> Result<PathBuf, Problem> {
 
 /// Refuses another name of a share on a pool. Its directory has its name: the subvolume would stay
 /// behind, and if there is one with the new name, another share's files would be served.
-fn renamed_on_pool(
-    renamed: &[(Path, Path)],
-    path: &Path,
-    config: &ShareConfig,
-) -> Option<Problem> {
+fn renamed_on_pool(renamed: &[(Path, Path)], path: &Path, config: &ShareConfig) -> Option<Problem> {
     let back = |at: Path, (from, to): &(Path, Path)| at.moved(to, from);
     let before = renamed.iter().rev().fold(path.clone(), back);
     // A project can have another name.
@@ -377,6 +379,7 @@ impl Apply for SharesNode {
 
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
         let first = |mut problems: Vec<Problem>| problems.remove(0);
+        let _one = self.changing.lock();
         let (shares, offline) = self.wanted(transition).map_err(first)?;
         self.shares.apply(&self.shares.configured(), &shares)?;
         *self.offline.lock() = offline.into_iter().collect();

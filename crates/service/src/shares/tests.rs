@@ -204,6 +204,32 @@ fn what_is_wrong_changes_nothing() {
 }
 
 #[test]
+fn one_more_share_takes_nothing_from_the_others() {
+    let world = World::new();
+    let (a, b) = (world.share("a", "a"), world.share("b", "b"));
+    let old = [a.clone(), b.clone()];
+    world.shares.apply(&[], &old).expect("two");
+    let closed = ShareConfig { read_only: true, ..a.clone() };
+    world.shares.apply(&old, &[closed, b.clone()]).expect("changed");
+    std::fs::rename(world.dir("b"), world.dir("elsewhere")).expect("moved away");
+    world.shares.look();
+    world.shares.add(world.share("c", "c")).expect("one more");
+    world.check(&[("a", "a"), ("c", "c")]);
+    // What is there stays as it is, whether it is served or not.
+    world.shares.add(a.clone()).expect("there");
+    world.shares.add(b).expect("there");
+    assert!(world.shares.table().load().by_name("a").expect("there").read_only);
+    let same_name = ShareConfig { project: "p".into(), ..world.share("a", "d") };
+    for bad in [world.share("x", "none"), same_name] {
+        world.shares.add(bad).expect_err("refused");
+        world.check(&[("a", "a"), ("c", "c")]);
+    }
+    std::fs::rename(world.dir("elsewhere"), world.dir("b")).expect("moved back");
+    world.shares.look();
+    world.check(&[("a", "a"), ("b", "b"), ("c", "c")]);
+}
+
+#[test]
 fn settings_on_pools_are_taken_back_with_what_fails_after_them() {
     let world = World::new();
     let on_pool = |name: &str, quota| {

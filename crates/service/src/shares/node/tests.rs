@@ -160,3 +160,53 @@ fn a_share_on_a_pool_has_the_name_of_its_subvolume() {
         assert!(refused(&names, &at).is_none(), "{names:?}");
     }
 }
+
+/// Services without clients.
+struct Unused;
+
+impl Services for Unused {
+    fn mount(&self, _share: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn holders(&self, _tag: u32) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn knows_clients(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn an_offline_share_is_served_next_to_what_is_served_then() {
+    let world = World::new();
+    let document = Arc::new(document(&world));
+    std::fs::rename(world.dir("b"), world.dir("elsewhere")).expect("moved away");
+    let offline = start(&world.shares, &document);
+    let node = SharesNode::new(world.shares.clone(), offline, Box::new(Unused), "given");
+    std::fs::rename(world.dir("elsewhere"), world.dir("b")).expect("moved back");
+    // The others change between the first step and the last one.
+    let changed = || {
+        let before = world.shares.configured();
+        let closed = before.iter().cloned().map(|one| ShareConfig { read_only: true, ..one });
+        let after: Vec<_> = closed.chain([world.share("c", "c")]).collect();
+        world.shares.apply(&before, &after).expect("changed");
+        document.clone()
+    };
+    node.serve_offline(&changed);
+    let served = || {
+        let all = world.shares.configs().into_iter().map(|one| (one.name, one.read_only));
+        all.collect::<BTreeMap<_, _>>()
+    };
+    let expected = [("a", true), ("b", false), ("c", false)];
+    let expected = expected.map(|(name, read_only)| (name.to_owned(), read_only));
+    assert_eq!(served(), BTreeMap::from(expected));
+    assert_eq!(node.offline("b"), None);
+    // A change of the configuration that destroyed an offline share has forgotten it.
+    let before = world.shares.configured();
+    let others: Vec<_> = before.iter().filter(|one| one.name != "b").cloned().collect();
+    world.shares.apply(&before, &others).expect("destroyed");
+    node.serve_one_offline("b", &|| document.clone());
+    assert!(!served().contains_key("b"), "{:?}", served());
+}
