@@ -443,8 +443,10 @@ fn a_disk_that_returns_is_repaired_while_its_share_is_used() {
     files.push(("without".to_owned(), Writer::new(&server, "safe").write("without", 2, 120 * MIB)));
     server.stop();
     unmount(&at);
-    bed.attach(1).expect("connected again");
+    // It comes late: nothing is requested for the pool or for its share.
     server = bed.start().0;
+    assert_eq!(value(&api, "/shares/default/safe", "state"), "offline");
+    bed.attach(1).expect("connected again");
     wait_online(&api, "safe");
     let load = Load::begin(&server, "safe", "returned");
     // Healthy only after a repair, which was not requested.

@@ -37,11 +37,20 @@ fn errors(scrubbed: &Scrubbed) -> u64 {
     scrubbed.wrong.saturating_add(scrubbed.read_errors)
 }
 
+/// What is not mounted has no space.
+fn is_mounted(pool: &PoolStatus) -> bool {
+    pool.capacity > 0
+}
+
 impl Read {
-    /// Enters a state that was read now.
-    pub(super) fn enter(&self, pools: Vec<PoolStatus>) {
+    /// Enters a state that was read now. Whether a pool is mounted that was not in the one before.
+    #[must_use]
+    pub(super) fn enter(&self, pools: Vec<PoolStatus>) -> bool {
         let mut last = self.last.lock();
         let Last { pools: known, scrubbed } = &mut *last;
+        let was_mounted =
+            |pool: &PoolStatus| known.iter().any(|one| one.uuid == pool.uuid && is_mounted(one));
+        let is_new = pools.iter().any(|pool| is_mounted(pool) && !was_mounted(pool));
         for pool in &pools {
             // What was done before the first reading is in no second.
             let Some(before) = known.iter().find(|one| one.uuid == pool.uuid) else { continue };
@@ -55,13 +64,13 @@ impl Read {
             sum.errors = sum.errors.saturating_add(since(errors));
         }
         last.pools = pools;
+        is_new
     }
 
     fn sample(&self) -> Vec<Sample> {
         let mut last = self.last.lock();
         let scrubbed = std::mem::take(&mut last.scrubbed);
-        // What is not mounted has no space.
-        let pools: Vec<&PoolStatus> = last.pools.iter().filter(|one| one.capacity > 0).collect();
+        let pools: Vec<&PoolStatus> = last.pools.iter().filter(|one| is_mounted(one)).collect();
         if pools.is_empty() { Vec::new() } else { samples(&pools, &scrubbed) }
     }
 }

@@ -113,11 +113,14 @@ impl PoolRoom {
         std::thread::Builder::new().name("pools".to_owned()).spawn(follow).map(drop)
     }
 
-    /// Reads the state for statistics. Whether a task runs.
+    /// Reads the state for statistics, and serves the shares of a pool that is mounted now, which
+    /// happens without a request when its disks are there. Whether a task runs.
     fn read_pools(&self) -> bool {
         let pools = self.pools_if_used();
         let runs = pools.iter().any(|pool| pool.task.is_some());
-        self.read.enter(pools);
+        if self.read.enter(pools) {
+            self.serve_offline();
+        }
         runs
     }
 

@@ -74,16 +74,32 @@ fn what_a_scrub_reads_is_in_the_next_sample_whole() {
         (total("pool.scrub") / MIB, total("pool.scrub_errors"))
     };
     pools[0].scrubbed = scrubbed(5, 1, 0);
-    read.enter(pools.clone());
+    let _ = read.enter(pools.clone());
     assert_eq!(taken(), (0, 0), "from before the first reading");
     // A scrub that begins and ends between two samples.
     pools[0].scrubbed = scrubbed(15, 4, 2);
-    read.enter(pools.clone());
-    read.enter(pools.clone());
+    let _ = read.enter(pools.clone());
+    let _ = read.enter(pools.clone());
     assert_eq!(row(sample(&read.sample(), "pool.scrub"), "tank", "") as u64, 10 * MIB);
     assert_eq!(taken(), (0, 0), "each byte once");
     // A helper that was started again counts from zero.
     pools[0].scrubbed = scrubbed(3, 0, 1);
-    read.enter(pools);
+    let _ = read.enter(pools);
     assert_eq!(taken(), (3, 1));
+}
+
+#[test]
+fn a_pool_that_was_mounted_is_noticed_once() {
+    let read = Read::default();
+    let [tank, dozer] = two().try_into().expect("two");
+    let away = PoolStatus { capacity: 0, ..dozer.clone() };
+    assert!(read.enter(vec![tank.clone(), away.clone()]), "the first reading");
+    assert!(!read.enter(vec![tank.clone(), away]));
+    assert!(read.enter(vec![tank.clone(), dozer.clone()]), "its disks have come");
+    assert!(!read.enter(vec![tank.clone(), dozer.clone()]));
+    // Exported and imported again; then another pool under its name.
+    assert!(!read.enter(vec![tank.clone()]));
+    assert!(read.enter(vec![tank.clone(), dozer.clone()]));
+    let other = PoolStatus { uuid: "0-3".to_owned(), ..dozer };
+    assert!(read.enter(vec![tank, other]));
 }
