@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base::clock::{NS_PER_S, wall_ns};
 use control::tree::Tree;
-use host_pools::request::{PoolReply, PoolRequest, SnapshotStatus};
+use host_pools::request::{PoolReply, PoolRequest};
 use host_pools::schedule::{Every, Schedule, due, excess, is_scheduled};
 use parking_lot::Mutex;
 
@@ -137,7 +137,8 @@ impl PoolRoom {
             if !before.is_due(&periods, now_s) {
                 continue;
             }
-            let failed = self.renew(pool, share, schedules, now_s).err();
+            let of = OfShare { room: self, pool, share };
+            let failed = renew(&of, schedules, now_s).err();
             if let Some(why) = failed.as_ref().filter(|_| before.failed.is_none()) {
                 base::error!("pools", "a scheduled snapshot of the share {share} failed: {why}");
             }
@@ -145,40 +146,69 @@ impl PoolRoom {
             self.made.shares.lock().insert(key, look);
         }
     }
+}
 
-    /// Makes what is due of a share, and destroys what is kept no more.
-    fn renew(
-        &self,
-        pool: &str,
-        share: &str,
-        schedules: &[Schedule],
-        now_s: u64,
-    ) -> Result<(), String> {
-        let of = || (pool.to_owned(), share.to_owned());
-        let before = self.snapshots(pool, share)?;
-        for snapshot in due(schedules, &names(&before), now_s) {
-            let (pool, share) = of();
-            self.done(PoolRequest::Snapshot { pool, share, snapshot })?;
-        }
-        // Afterwards, so that never fewer snapshots exist than configured.
-        for snapshot in excess(schedules, &names(&self.snapshots(pool, share)?)) {
-            let (pool, share) = of();
-            self.done(PoolRequest::DestroySnapshot { pool, share, snapshot })?;
-        }
-        Ok(())
-    }
+/// The snapshots of a share, as the helper has them.
+struct OfShare<'a> {
+    room: &'a PoolRoom,
+    pool: &'a str,
+    share: &'a str,
+}
 
-    fn snapshots(&self, pool: &str, share: &str) -> Result<Vec<SnapshotStatus>, String> {
-        let (pool, share) = (pool.to_owned(), share.to_owned());
-        match self.request(PoolRequest::Snapshots { pool, share })? {
-            PoolReply::Snapshots(snapshots) => Ok(snapshots),
-            _ => Err("the helper is of another version: restart both".to_owned()),
-        }
+/// What schedules need of the snapshots of a share.
+trait Snapshots {
+    /// Their names, in the order in which they were made.
+    fn names(&self) -> Result<Vec<String>, String>;
+
+    fn create(&self, snapshot: &str) -> Result<(), String>;
+
+    fn destroy(&self, snapshot: &str) -> Result<(), String>;
+}
+
+impl OfShare<'_> {
+    fn of(&self, snapshot: &str) -> [String; 3] {
+        [self.pool, self.share, snapshot].map(str::to_owned)
     }
 }
 
-fn names(snapshots: &[SnapshotStatus]) -> Vec<&str> {
-    snapshots.iter().map(|one| one.name.as_str()).collect()
+impl Snapshots for OfShare<'_> {
+    fn names(&self) -> Result<Vec<String>, String> {
+        let [pool, share, _] = self.of("");
+        match self.room.request(PoolRequest::Snapshots { pool, share })? {
+            PoolReply::Snapshots(all) => Ok(all.into_iter().map(|one| one.name).collect()),
+            _ => Err("the helper is of another version: restart both".to_owned()),
+        }
+    }
+
+    fn create(&self, snapshot: &str) -> Result<(), String> {
+        let [pool, share, snapshot] = self.of(snapshot);
+        self.room.done(PoolRequest::Snapshot { pool, share, snapshot }).map(drop)
+    }
+
+    fn destroy(&self, snapshot: &str) -> Result<(), String> {
+        let [pool, share, snapshot] = self.of(snapshot);
+        self.room.done(PoolRequest::DestroySnapshot { pool, share, snapshot }).map(drop)
+    }
+}
+
+/// Makes what is due of a share, and destroys what is kept no more. One that fails does not prevent
+/// the others: only what is destroyed gives a full pool room again.
+///
+/// # Errors
+/// The first failure.
+fn renew(of: &dyn Snapshots, schedules: &[Schedule], now_s: u64) -> Result<(), String> {
+    let before = of.names()?;
+    let created = due(schedules, &texts(&before), now_s);
+    let created: Vec<_> = created.iter().map(|name| of.create(name)).collect();
+    // Afterwards, so that never fewer snapshots exist than configured.
+    let after = of.names()?;
+    let destroyed = excess(schedules, &texts(&after));
+    let destroyed = destroyed.iter().map(|name| of.destroy(name)).collect::<Vec<_>>();
+    created.into_iter().chain(destroyed).collect()
+}
+
+fn texts(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
 }
 
 #[cfg(test)]

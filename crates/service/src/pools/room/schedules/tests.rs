@@ -38,3 +38,75 @@ fn names_of_schedules_are_refused_for_others() {
     let why = check_name("hourly-2026-11-29-14-00").expect_err("refused");
     assert!(why.contains("of a schedule"), "{why}");
 }
+
+/// Snapshots of which some cannot be created, or destroyed.
+struct Faulty {
+    all: Mutex<Vec<String>>,
+    not_created: &'static str,
+    not_destroyed: &'static str,
+}
+
+impl Faulty {
+    fn of(all: &[&str]) -> Self {
+        let all = Mutex::new(all.iter().map(|name| (*name).to_owned()).collect());
+        Self { all, not_created: "none", not_destroyed: "none" }
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.all.lock().clone()
+    }
+}
+
+impl Snapshots for Faulty {
+    fn names(&self) -> Result<Vec<String>, String> {
+        Ok(self.all())
+    }
+
+    fn create(&self, snapshot: &str) -> Result<(), String> {
+        if snapshot.starts_with(self.not_created) {
+            return Err(format!("{snapshot}: the pool is full"));
+        }
+        self.all.lock().push(snapshot.to_owned());
+        Ok(())
+    }
+
+    fn destroy(&self, snapshot: &str) -> Result<(), String> {
+        if snapshot.starts_with(self.not_destroyed) {
+            return Err(format!("{snapshot}: it has a clone"));
+        }
+        self.all.lock().retain(|name| name != snapshot);
+        Ok(())
+    }
+}
+
+#[test]
+fn one_snapshot_that_fails_does_not_prevent_the_others() {
+    let old = [
+        "hourly-2026-11-28-09-00",
+        "hourly-2026-11-28-10-00",
+        "monday",
+        "daily-2026-11-28-00-00",
+        "daily-2026-11-27-00-00",
+    ];
+    let [hourly, daily] = [Every::Hour, Every::Day].map(|every| Schedule { every, keep: 1 });
+    let made = |of: &Faulty, schedules: &[Schedule]| {
+        let done = renew(of, schedules, NOW);
+        let count = |prefix: &str| of.all().iter().filter(|name| name.starts_with(prefix)).count();
+        assert_eq!(count("monday"), 1);
+        (done, [count("hourly"), count("daily")])
+    };
+    assert_eq!(made(&Faulty::of(&old), &[hourly, daily]), (Ok(()), [1, 1]));
+    let of = Faulty { not_destroyed: old[0], ..Faulty::of(&old) };
+    let (done, left) = made(&of, &[hourly, daily]);
+    assert!(done.is_err_and(|why| why.contains("it has a clone")), "{left:?}");
+    assert_eq!(left, [2, 1], "the other hourly one and those of a day are destroyed");
+    // What is left of before is still destroyed down to what is kept.
+    let of = Faulty { not_created: "hourly", ..Faulty::of(&old) };
+    let (done, left) = made(&of, &[hourly, daily]);
+    assert!(done.is_err_and(|why| why.contains("the pool is full")), "{left:?}");
+    assert_eq!(left, [1, 1]);
+    assert!(of.all().contains(&old[1].to_owned()), "the last one is kept");
+    let of = Faulty { not_created: "", ..Faulty::of(&old) };
+    assert_eq!(made(&of, &[hourly, daily]).1, [1, 1]);
+    assert!(of.all().contains(&old[4].to_owned()), "in the order in which they were made");
+}
