@@ -361,6 +361,9 @@ pub const REPLICATION_EVERY_MIN: u64 = 10;
 pub const REPLICATION_EVERY_MAX: u64 = 28 * 86_400;
 /// The schedule is looked at so often at least: so long a clock that was set goes unnoticed.
 pub const REPLICATION_LOOK: Duration = Duration::from_secs(30);
+/// How far ahead of the clock what a schedule has seen to may be: a clock that is corrected by
+/// seconds starts no run again. More is of a clock that was ahead, and would stop the schedule.
+pub const REPLICATION_AHEAD_MAX: Duration = Duration::from_secs(60);
 /// Bytes of a source or a destination: the longest path that Linux takes.
 pub const REPLICATION_PLACE_MAX: usize = 4_096;
 /// Bytes of a private key: an RSA key of 16384 bits has 13 KB.

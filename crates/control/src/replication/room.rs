@@ -10,7 +10,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base::clock::{Clock, NS_PER_S};
-use base::limits::{REPLICATION_LOOK, REPLICATION_RUNS_MAX, REPLICATION_SHOWN};
+use base::limits::{
+    REPLICATION_AHEAD_MAX, REPLICATION_LOOK, REPLICATION_RUNS_MAX, REPLICATION_SHOWN,
+};
 use base::node::{Path, Value};
 use serde_json::{Value as Json, json};
 
@@ -164,9 +166,14 @@ impl Replication {
     }
 
     /// Starts what is due.
-    fn turn(self: &Arc<Self>, inner: &mut Inner, now: u64) {
+    pub(super) fn turn(self: &Arc<Self>, inner: &mut Inner, now: u64) {
         // Those of runs that have ended.
         inner.threads.retain(|thread| !thread.is_finished());
+        let latest = now.saturating_add(REPLICATION_AHEAD_MAX.as_secs());
+        for action in inner.actions.values_mut().filter(|action| action.looked > latest) {
+            // The clock was ahead, and was set back.
+            action.looked = now;
+        }
         let due = inner.actions.iter().filter(|(_, action)| action.is_due(now));
         let due: Vec<String> = due.map(|(name, _)| name.clone()).collect();
         for name in due {

@@ -454,6 +454,28 @@ fn one_run_makes_up_for_all_that_were_due_while_the_server_was_down() {
 }
 
 #[test]
+fn a_clock_that_was_ahead_does_not_stop_the_schedule() {
+    let ahead = Scene::new("/bin/true");
+    fs::create_dir(ahead.scratch.path().join("share/from")).unwrap();
+    ahead.action("often", json!({"schedule": "every", "every": 900})).unwrap();
+    ahead.clock.advance(Duration::from_secs(40 * DAY));
+    ahead.all.changed.notify_all();
+    ahead.results("often", 1);
+    let scratch = ahead.scratch.clone();
+    drop(ahead);
+    let right = Scene::on(scratch, "/bin/true", MIDNIGHT);
+    right.all.turn(&mut right.all.inner(), MIDNIGHT);
+    assert_eq!(right.state("often", "next"), Value::number(MIDNIGHT + 900));
+    right.clock.advance(Duration::from_secs(900));
+    right.all.changed.notify_all();
+    let results = right.results("often", 2);
+    assert_eq!((results[0].when, &*results[0].by), (MIDNIGHT + 900, "schedule"));
+    // A correction by seconds starts nothing again.
+    right.all.turn(&mut right.all.inner(), MIDNIGHT + 850);
+    assert_eq!(right.state("often", "next"), Value::number(MIDNIGHT + 1_800));
+}
+
+#[test]
 fn a_failure_is_reported_until_a_run_succeeds() {
     let scene = Scene::new("/bin/false");
     scene.action("bad", json!({})).unwrap();
