@@ -54,6 +54,8 @@ struct State {
     folder: Option<OwnedFd>,
     /// Change times of the directory when the list was read, if the list has all changes of them.
     read_at: Option<(Time, Time)>,
+    /// Whether the list was ever read.
+    is_known: bool,
     /// By number.
     all: Arc<Vec<Snapshot>>,
     changed_ns: u64,
@@ -96,7 +98,7 @@ impl Snapshots {
     /// All, by their numbers.
     ///
     /// # Errors
-    /// [`Status::WouldBlock`].
+    /// [`Status::WouldBlock`]; [`Status::Io`] if the list was never read and cannot be.
     pub fn list(&self, cx: Context<'_>) -> Result<Arc<Vec<Snapshot>>> {
         Ok(Arc::clone(&self.current(cx)?.all))
     }
@@ -104,7 +106,7 @@ impl Snapshots {
     /// The one with this name.
     ///
     /// # Errors
-    /// [`Status::NotFound`], [`Status::WouldBlock`].
+    /// [`Status::NotFound`]; as [`Self::list`].
     pub fn named(&self, cx: Context<'_>, name: &[u8]) -> Result<Snapshot> {
         let state = self.current(cx)?;
         state.all.iter().find(|one| one.name == name).cloned().ok_or(Status::NotFound)
@@ -114,7 +116,7 @@ impl Snapshots {
     /// a tick of the file system's clock.
     ///
     /// # Errors
-    /// [`Status::WouldBlock`].
+    /// As [`Self::list`].
     pub fn changed(&self, cx: Context<'_>) -> Result<Time> {
         Ok(Time::from_ns(self.current(cx)?.changed_ns))
     }
@@ -122,7 +124,7 @@ impl Snapshots {
     /// The files of a snapshot.
     ///
     /// # Errors
-    /// [`Status::Stale`] if there is none with this number; [`Status::WouldBlock`]; the machine's.
+    /// [`Status::Stale`] if there is none with this number; as [`Self::list`]; the machine's.
     pub fn files(&self, cx: Context<'_>, number: u64) -> Result<Arc<HostFs>> {
         let mut state = self.current(cx)?;
         let name = state.find(number).ok_or(Status::Stale)?.name.clone();
@@ -189,7 +191,10 @@ impl Snapshots {
             return Err(Status::WouldBlock);
         }
         let _server = self.as_server(cx)?;
-        let gone = state.read(&self.directory, &self.options);
+        let gone = state.read(&self.directory, &self.options).map_err(|error| {
+            base::warning!("snapshots", "{}: {error}", self.directory.display());
+            Status::Io
+        })?;
         drop(gone);
         Ok(state)
     }
@@ -229,15 +234,33 @@ impl State {
         self.read_at.is_some() && self.times() == self.read_at
     }
 
-    /// Reads the list; gives those that are open and not there any more.
-    fn read(&mut self, directory: &Path, options: &HostOptions) -> Vec<Opened> {
+    /// Reads the list; gives those that are open and not there any more. What cannot be read now
+    /// stays as it was, and is read again at the next use.
+    ///
+    /// # Errors
+    /// The operating system's, if it was never read.
+    fn read(&mut self, directory: &Path, options: &HostOptions) -> io::Result<Vec<Opened>> {
         let started = wall_ns();
-        if self.times().is_none() {
-            self.folder = open(directory).ok();
-        }
-        let times = self.times();
-        let all = times.and_then(|_| read(directory, options).ok());
-        let all = all.unwrap_or_default();
+        let folder = open(directory);
+        let found = folder.and_then(|folder| {
+            self.folder = Some(folder);
+            // Before the list: a change meanwhile has others.
+            let times = self.times();
+            Ok((times, read(directory, options, &self.all)?))
+        });
+        let (times, (all, is_whole)) = match found {
+            Ok(found) => found,
+            Err(e) if is_absent(&e) => {
+                self.folder = None;
+                (None, (Vec::new(), true))
+            }
+            Err(_) if self.is_known => {
+                self.read_at = None;
+                return Ok(Vec::new());
+            }
+            Err(e) => return Err(e),
+        };
+        self.is_known = true;
         let names = |all: &[Snapshot]| -> Vec<_> {
             all.iter().map(|one| (one.number, one.name.clone())).collect()
         };
@@ -249,12 +272,19 @@ impl State {
         }
         self.all = Arc::new(all);
         let settled = |time: Time| time.ns() + SNAPSHOTS_SETTLED.as_nanos() as u64 <= started;
-        self.read_at = times.filter(|(mtime, ctime)| settled(*mtime) && settled(*ctime));
+        let settled = times.filter(|(mtime, ctime)| settled(*mtime) && settled(*ctime));
+        self.read_at = settled.filter(|_| is_whole);
         let all = &self.all;
         let is_gone =
             |one: &mut Opened| all.binary_search_by_key(&one.number, |one| one.number).is_err();
-        self.open.extract_if(.., is_gone).collect()
+        Ok(self.open.extract_if(.., is_gone).collect())
     }
+}
+
+/// Whether there is no directory, or none for this server: nothing else fails for good.
+fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
 fn open(directory: &Path) -> io::Result<OwnedFd> {
@@ -262,29 +292,50 @@ fn open(directory: &Path) -> io::Result<OwnedFd> {
     sys::open_path(&path, libc::O_RDONLY | libc::O_DIRECTORY)
 }
 
-/// The snapshots of a directory, by number.
-fn read(directory: &Path, options: &HostOptions) -> io::Result<Vec<Snapshot>> {
-    let entries = fs::read_dir(directory)?.flatten();
-    let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    // One that was destroyed meanwhile is not there.
-    let found = |entry: fs::DirEntry| snapshot(&entry.path(), entry.file_name(), options);
-    let mut all: Vec<Snapshot> = dirs.take(SNAPSHOTS_MAX).filter_map(found).collect();
+/// The snapshots of a directory, by number, and whether that are all. One that cannot be read now,
+/// as without free descriptors, is that of `before` with its name.
+fn read(
+    directory: &Path,
+    options: &HostOptions,
+    before: &[Snapshot],
+) -> io::Result<(Vec<Snapshot>, bool)> {
+    let (mut all, mut is_whole) = (Vec::new(), true);
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if all.len() >= SNAPSHOTS_MAX {
+            break;
+        }
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        match snapshot(&entry.path(), entry.file_name(), options) {
+            Ok(found) => all.extend(found),
+            // It was destroyed meanwhile.
+            Err(e) if is_absent(&e) => {}
+            Err(_) => {
+                let name = entry.file_name();
+                all.extend(before.iter().find(|one| one.name == name.as_bytes()).cloned());
+                is_whole = false;
+            }
+        }
+    }
     all.sort_by_key(|one| one.number);
-    Ok(all)
+    Ok((all, is_whole))
 }
 
-fn snapshot(path: &Path, name: OsString, options: &HostOptions) -> Option<Snapshot> {
-    let top = Top::open(path, options.kernel_handles).ok()?;
+fn snapshot(path: &Path, name: OsString, options: &HostOptions) -> io::Result<Option<Snapshot>> {
+    let top = Top::open(path, options.kernel_handles)?;
     let created = sys::subvolume::state_time(top.mount.as_fd());
     let birth = Time::from_ns(attrs::birth(&top.sx));
     let parsed = Parsed { ident: top.ident, is_dir: true, parent: None };
-    let handle = keys(&top, options, None).seal(&parsed)?;
+    let Some(handle) = keys(&top, options, None).seal(&parsed) else { return Ok(None) };
     let time_delta_ns = sys::time_delta_ns(top.mount.as_fd(), &top.stats);
     let medium = attrs::Medium { fsid: top.fsid, time_delta_ns };
     let attr = attrs::from_statx(&top.sx, medium);
     let root = Entry { handle, attr: Attr { generation: top.ident.generation(), ..attr } };
     let number = top.identity().number();
-    Some(Snapshot { name: name.into_vec(), number, created: created.unwrap_or(birth), root })
+    let (name, created) = (name.into_vec(), created.unwrap_or(birth));
+    Ok(Some(Snapshot { name, number, created, root }))
 }
 
 /// Whether a handle is of a snapshot of a share, or of the directory of its snapshots.

@@ -180,6 +180,38 @@ fn what_is_destroyed_is_stale_and_what_is_renamed_stays() {
 }
 
 #[test]
+fn a_list_that_cannot_be_read_stays_as_it_was_until_it_can() {
+    let bed = Bed::new("snapshots-unread");
+    bed.take("one", "first");
+    let [door, one] =
+        [".snapshot", ".snapshot/one/f"].map(|path| bed.find(path).expect("there").handle);
+    assert_eq!(bed.read(&one).as_deref(), Ok("first"));
+    // Neither there nor absent, as when no descriptor is free.
+    let aside = bed.scratch.0.join("aside");
+    fs::rename(bed.folder(), &aside).expect("moved away");
+    std::os::unix::fs::symlink(bed.folder(), bed.folder()).expect("a link to itself");
+    assert_eq!(bed.names(&door, true), ["one"]);
+    assert_eq!(bed.read(&one).as_deref(), Ok("first"));
+    // A server that starts now must not call handles stale.
+    let Bed { scratch, share } = bed;
+    drop(share);
+    let bed = Bed { share: open(&scratch), scratch };
+    assert_eq!(bed.find(".snapshot/one/f").err(), Some(Status::Io));
+    assert_eq!(bed.read(&one).err(), Some(Status::Io));
+    fs::remove_file(bed.folder()).expect("removed");
+    fs::rename(&aside, bed.folder()).expect("moved back");
+    assert_eq!(bed.read(&one).as_deref(), Ok("first"));
+    bed.take("two", "second");
+    assert_eq!(bed.names(&door, true), ["one", "two"]);
+    // Without a directory there are none, until it is there again.
+    fs::rename(bed.folder(), &aside).expect("moved away");
+    assert_eq!(bed.names(&door, true), [""; 0]);
+    assert_eq!(bed.read(&one).err(), Some(Status::Stale));
+    fs::rename(&aside, bed.folder()).expect("moved back");
+    assert_eq!(bed.names(&door, true), ["one", "two"]);
+}
+
+#[test]
 fn forged_handles_lead_nowhere() {
     let bed = Bed::new("snapshots-forged");
     bed.take("one", "first");
