@@ -1,6 +1,9 @@
-//! Settings of a share on a pool after a restart, a crash, and the import of the configuration on
-//! another state directory.
+//! A share on a pool after a restart, a crash, a power cut, and the import of the configuration on
+//! another state directory: it is there, with its settings.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use base::random::{Random, SeededRandom};
@@ -53,7 +56,7 @@ fn wait_scheduled(bed: &PoolDisk, api: &Api) {
 /// Removes the snapshots of the schedules, while no server runs or it does not look.
 fn remove_scheduled(bed: &PoolDisk) {
     let folder = format!("{}/.snapshots/{SHARE}", bed.directory());
-    let names = std::fs::read_dir(&folder).expect("a listing").flatten();
+    let names = fs::read_dir(&folder).expect("a listing").flatten();
     let names = names.filter_map(|one| one.file_name().into_string().ok());
     let mut removed = 0;
     for name in names.filter(|name| name.contains("ly-2")) {
@@ -168,6 +171,52 @@ fn settings_of_a_share_on_a_pool_stay_after_a_restart_and_a_crash() {
         println!("{end}");
         as_before(&bed, (&server, &api), &before);
         assert!(by_hand(&api), "{end}");
+    }
+}
+
+/// Has the disk as it was when `image` was copied, connected again.
+fn restore(bed: &mut PoolDisk, image: &Path) {
+    unmount(bed);
+    btrfs(&["device", "scan", "--forget", bed.device.trim()]);
+    tool(Command::new("losetup").args(["--detach", bed.device.trim()])).expect("disconnected");
+    // It is only marked as going while another test reads what is on all disks.
+    let disk = bed.scratch.path().join("disk");
+    let backing = bed.device.trim().replace("/dev/", "/sys/block/") + "/loop/backing_file";
+    wait_for("the disk is disconnected", patience(60), || {
+        let is_there = fs::read_to_string(&backing).is_ok_and(|at| Path::new(at.trim()) == disk);
+        (!is_there).then_some(())
+    });
+    fs::rename(image, &disk).expect("the image of before");
+    let device = tool(Command::new("losetup").args(["--find", "--show"]).arg(&disk));
+    bed.device = device.expect("connected");
+}
+
+#[test]
+fn a_share_that_was_acknowledged_is_there_after_a_power_cut() {
+    let mut bed = match PoolDisk::new("created", 256) {
+        Ok(bed) => bed,
+        Err(why) => skip!("pool-created", "{why}"),
+    };
+    let (mut server, mut api) = bed.start();
+    let (disk, cut) = (bed.scratch.path().join("disk"), bed.scratch.path().join("cut"));
+    // A subvolume, and a directory that is made.
+    for share in [SHARE, "plain"] {
+        let at = format!("{}/{share}", bed.directory());
+        if share == SHARE {
+            bed.create(&api, share);
+        } else {
+            let properties = json!({ "directory": at, "make_directory": true, "root_mode": "777" });
+            let create = "/shares/default";
+            change(&api, &json!([{ "create": create, "name": share, "properties": properties }]));
+        }
+        fs::copy(&disk, &cut).expect("what is on the disk");
+        server.stop();
+        drop(server);
+        restore(&mut bed, &cut);
+        (server, api) = bed.start();
+        wait_online(&api, share);
+        let mode = fs::metadata(&at).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o777, "{share}: {mode:o}");
     }
 }
 

@@ -107,10 +107,7 @@ pub fn check(share: &ShareConfig, state: &Path) -> Result<(), Problem> {
 pub fn prepare(share: &ShareConfig, pools: &Arc<dyn Subvolumes>) -> Result<Undo, Problem> {
     let (dir, root) = (&share.directory, &share.root);
     let mut undo = Undo::default();
-    let failed = |property, what: &str, e: &io::Error| {
-        let sentence = format!("{} cannot be {what}: {e}", dir.display());
-        share.problem(Some(property), &sentence, "")
-    };
+    let failed = |property, what: &str, e: &io::Error| failed(share, property, what, e);
     if let Some(pool) = &root.pool {
         let made = pools.make(pool, &share.name);
         let made = made.map_err(|sentence| share.problem(Some("pool"), &sentence, ""))?;
@@ -119,9 +116,20 @@ pub fn prepare(share: &ShareConfig, pools: &Arc<dyn Subvolumes>) -> Result<Undo,
         fs::create_dir(dir).map_err(|e| failed("directory", "made", &e))?;
         undo.made = Some(dir.clone());
     }
-    if root.owner.is_none() && root.group.is_none() && root.mode.is_none() {
-        return Ok(undo);
+    let is_set = root.owner.is_some() || root.group.is_some() || root.mode.is_some();
+    if is_set {
+        set(share, &mut undo)?;
     }
+    if is_set || undo.made.is_some() {
+        flush(dir, undo.made.is_some()).map_err(|e| failed("directory", "written", &e))?;
+    }
+    Ok(undo)
+}
+
+/// Gives a root its owner, group and mode.
+fn set(share: &ShareConfig, undo: &mut Undo) -> Result<(), Problem> {
+    let (dir, root) = (&share.directory, &share.root);
+    let failed = |property, what: &str, e: &io::Error| failed(share, property, what, e);
     let meta = fs::metadata(dir).map_err(|e| failed("directory", "opened", &e))?;
     undo.was = Some((dir.clone(), meta.uid(), meta.gid(), meta.mode()));
     if root.owner.is_some() || root.group.is_some() {
@@ -131,5 +139,17 @@ pub fn prepare(share: &ShareConfig, pools: &Arc<dyn Subvolumes>) -> Result<Undo,
         let mode = fs::Permissions::from_mode(mode);
         fs::set_permissions(dir, mode).map_err(|e| failed("root_mode", "given this mode", &e))?;
     }
-    Ok(undo)
+    Ok(())
+}
+
+fn failed(share: &ShareConfig, property: &str, what: &str, e: &io::Error) -> Problem {
+    let sentence = format!("{} cannot be {what}: {e}", share.directory.display());
+    share.problem(Some(property), &sentence, "")
+}
+
+/// Has a directory on disk, with its name if that is new: the root of a share is set only when the
+/// share is created, and never again after a power cut.
+fn flush(dir: &Path, is_new: bool) -> io::Result<()> {
+    let parent = dir.parent().filter(|_| is_new);
+    [Some(dir), parent].into_iter().flatten().try_for_each(|one| fs::File::open(one)?.sync_all())
 }

@@ -44,6 +44,8 @@ impl Keeper {
         tried(subvolume::create(&parent, share), "create the subvolume")?;
         let mode = fs::Permissions::from_mode(0o755);
         tried(fs::set_permissions(&at, mode), "set the mode of the subvolume")?;
+        // Since Linux 6.6 the creation alone leaves it to the next commit.
+        tried(subvolume::commit(&parent), "write the subvolume")?;
         Ok(true)
     }
 
