@@ -133,6 +133,7 @@ fn a_rollback_under_load_keeps_handles_and_ends_only_what_did_not_exist() {
     }
     opens(&mut holder, &open, &gone);
     the_state_before(&bed, &api, &mut mounted);
+    settings_stay(&bed, &api);
     clones_and_names(&bed, &api, &server);
 }
 
@@ -169,6 +170,21 @@ fn the_state_before(bed: &PoolDisk, api: &Api, mounted: &mut Mounted) {
     assert_eq!(mounted.read(&later).expect("read"), block(3, 1));
     assert!(mounted.client.lookup(&before, "file0").is_err(), "it was removed before");
     assert!(mounted.client.lookup(&before, "new3").is_err(), "it was made after");
+}
+
+/// The snapshot has the compression of its time, and the share that of now.
+fn settings_stay(bed: &PoolDisk, api: &Api) {
+    let compress = |how: &str| {
+        let at = format!("/shares/default/{SHARE}");
+        change(api, &json!([{ "set": at, "property": "compression", "value": how }]));
+    };
+    compress("zstd");
+    bed.snapshot(api, SHARE, "packed");
+    compress("off");
+    done(api, &snapshot(bed, "packed"), "rollback", &json!({ "confirm": SHARE }));
+    let at = format!("{}/{SHARE}", bed.directory());
+    let how = Command::new("btrfs").args(["property", "get", &at, "compression"]).output();
+    assert_eq!(String::from_utf8_lossy(&how.expect("btrfs").stdout).trim(), "");
 }
 
 fn clones_and_names(bed: &PoolDisk, api: &Api, server: &Server) {

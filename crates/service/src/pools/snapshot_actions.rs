@@ -7,7 +7,7 @@ use base::node::{Path, Value};
 use control::tree::viewer::Everything;
 use control::tree::{Actor, Change, Problem, Request};
 use host_pools::keeper::FOLDER;
-use host_pools::request::{FileSystem, PoolRequest, PoolStatus, ShareSettings};
+use host_pools::request::{FileSystem, PoolRequest, PoolStatus};
 use serde_json::json;
 use vfs::share::node::{DEFAULT_PROJECT, POOL};
 
@@ -81,14 +81,14 @@ impl PoolRoom {
             // Settings and snapshots are as before.
             return result;
         }
-        let limited = self.limit_again(&shares, &directory, &pool, &share);
+        let configured = self.configure_again(&shares, &directory, &pool, &share);
         // Calls of before have ended.
-        let kept = limited.and_then(|()| self.done(PoolRequest::Protect { pool }));
+        let kept = configured.and_then(|()| self.done(PoolRequest::Protect { pool }));
         result.and_then(|done| kept.map(|_| done))
     }
 
-    /// A subvolume that was a snapshot has no quota.
-    fn limit_again(
+    /// A subvolume that was a snapshot has no quota, and the compression of its time.
+    fn configure_again(
         &self,
         shares: &Shares,
         directory: &FilePath,
@@ -97,9 +97,8 @@ impl PoolRoom {
     ) -> Result<(), String> {
         let configured = shares.configured();
         let one = configured.iter().find(|one| one.directory == directory);
-        let settings = one.and_then(|one| one.storage.as_ref()).map(|on| on.settings);
-        let limited = settings.filter(|settings| *settings != ShareSettings::default());
-        limited.map_or(Ok(()), |settings| self.configure(pool, share, &settings))
+        let on = one.and_then(|one| one.storage.as_ref());
+        on.map_or(Ok(()), |on| self.configure(pool, share, &on.settings))
     }
 
     /// A new share with the files of a snapshot.
