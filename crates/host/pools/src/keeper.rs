@@ -38,7 +38,7 @@ use crate::pool::{self, Failure, Mounting, Offer};
 use crate::profile::Profile;
 use crate::request::{Ended, FileSystem, Identity, PoolReply, PoolRequest, Status};
 use crate::zfs::command::Tools;
-pub use shares::SNAPSHOTS;
+pub use shares::{LISTED_MAX, SNAPSHOTS};
 use task::Task;
 
 /// Where pools are mounted: a folder that no restart keeps, so that a share of a pool that is not

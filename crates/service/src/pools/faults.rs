@@ -1,5 +1,6 @@
 //! What is wrong with pools, as problems of the machine.
 
+use host_pools::keeper::LISTED_MAX;
 use host_pools::request::{FileSystem, MemberStatus, PoolStatus};
 use host_pools::state::State;
 use host_pools::zfs::Role;
@@ -10,7 +11,20 @@ use crate::problems::{Fault, Severity};
 pub(super) fn faults(pool: &PoolStatus) -> Vec<Fault> {
     let mut faults: Vec<Fault> = pool.members.iter().filter_map(|one| errors(pool, one)).collect();
     faults.extend(state(pool));
+    faults.extend(not_listed(pool));
     faults
+}
+
+/// Snapshots beyond the number that is listed.
+fn not_listed(pool: &PoolStatus) -> Option<Fault> {
+    let name = &pool.name;
+    (pool.snapshots.len() >= LISTED_MAX).then(|| Fault {
+        id: format!("pool-{name}-snapshots"),
+        severity: Severity::Minor,
+        what: format!("The pool {name} has {LISTED_MAX} snapshots or more."),
+        impact: format!("Only {LISTED_MAX} are listed."),
+        remedy: format!("Destroy snapshots that are not needed: storage pools {name} snapshots."),
+    })
 }
 
 fn state(pool: &PoolStatus) -> Option<Fault> {

@@ -10,8 +10,8 @@ use crate::subvolume;
 
 /// The folder of snapshots, in the top-level subvolume: one folder for each share.
 pub const SNAPSHOTS: &str = ".snapshots";
-/// Most shares of a pool, and snapshots of a share, that are listed.
-const LISTED_MAX: usize = 4_096;
+/// Most shares and snapshots of a pool that are listed: a reply to the server has all of them.
+pub const LISTED_MAX: usize = 4_096;
 
 pub(super) fn checked(name: &str) -> Result<(), Failure> {
     subvolume::check_name(name).map_err(Failure::Wrong)

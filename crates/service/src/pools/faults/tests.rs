@@ -89,3 +89,14 @@ fn errors_of_a_disk_name_it_by_its_serial_number() {
     let what = "3 commands to the disk serial number S2 (sd2) of the pool tank failed.";
     assert_eq!((faults[0].id.as_str(), faults[0].what.as_str()), ("pool-tank-errors-2", what));
 }
+
+#[test]
+fn more_snapshots_than_are_listed_are_a_problem() {
+    let mut healthy = pool(Profile::Mirror, State::Healthy, 0);
+    let snapshot = healthy.snapshots[0].clone();
+    healthy.snapshots = vec![snapshot; LISTED_MAX - 1];
+    assert!(faults(&healthy).is_empty());
+    healthy.snapshots.push(healthy.snapshots[0].clone());
+    let [fault] = faults(&healthy).try_into().expect("one");
+    assert_eq!(fault.id, "pool-tank-snapshots");
+}

@@ -1,7 +1,7 @@
 //! The state of a pool of ZFS.
 
 use super::super::disks::identity;
-use super::super::{DAY_MS, HISTORY_MAX, Imported, Keeper, now_ms, now_s};
+use super::super::{DAY_MS, HISTORY_MAX, Imported, Keeper, LISTED_MAX, now_ms, now_s};
 use super::kernel_name;
 use crate::disk::{Identities, Machine};
 use crate::pool::Failure;
@@ -13,8 +13,6 @@ use crate::zfs::{Health, Leaf, Pool, state, table};
 
 /// Properties that the state of a pool is read from.
 const PROPERTIES: &str = "type,used,available,mounted,creation,quota,usedbydataset,usedbysnapshots";
-/// Most shares and snapshots that are listed.
-const LISTED_MAX: usize = 4_096;
 
 /// The members of a pool, numbered in the order of the output.
 fn members(known: &Imported, pool: &Pool) -> Vec<MemberStatus> {
@@ -124,18 +122,20 @@ impl Keeper {
         status.used_data = sum("usedbydataset");
         status.used_snapshots = Some(sum("usedbysnapshots"));
         let prefix = format!("{name}/");
-        for (dataset, of) in all.iter().take(LISTED_MAX) {
+        for (dataset, of) in &all {
             let Some(inside) = dataset.strip_prefix(&prefix).filter(|one| !one.contains('/'))
             else {
                 continue;
             };
             let kind = of.get("type").map(String::as_str);
             match inside.split_once('@') {
+                // Shares behind them are listed all the same.
+                Some(_) if status.snapshots.len() >= LISTED_MAX => {}
                 Some((share, snapshot)) => {
                     let created = table::bytes(of, "creation").unwrap_or(0);
                     status.snapshots.push((share.to_owned(), snapshot.to_owned(), created));
                 }
-                None if kind == Some("filesystem") => {
+                None if kind == Some("filesystem") && status.shares.len() < LISTED_MAX => {
                     let used = table::bytes(of, "used").unwrap_or(0);
                     let quota = table::bytes(of, "quota").filter(|quota| *quota > 0);
                     status.usage.push(ShareUsage { share: inside.to_owned(), used, quota });
