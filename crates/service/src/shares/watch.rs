@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 
 use base::limits::{SHARE_LOOK_EVERY, SHARE_LOOK_THREADS_MAX, SHARE_LOOK_TIME_MAX};
 use control::tree::Problem;
-use vfs::host::DirectoryIdentity;
+use vfs::host::{DirectoryIdentity, is_shortage};
 
 use super::lookers::{ProbePool, Task};
 use super::{Root, Served, ShareConfig, Shares};
@@ -63,14 +63,18 @@ fn problem(
 }
 
 /// That a share is not to be served any more, if its directory is not what it was.
-fn loss(one: &Served) -> Option<Lost> {
+fn loss(one: &Served, found: &io::Result<DirectoryIdentity>) -> Option<Lost> {
     let Served { config, files, .. } = one;
-    let (found, identity) = (DirectoryIdentity::of(&config.directory), files.directory_identity());
+    let identity = files.directory_identity();
     if found.as_ref().is_ok_and(|found| *found == identity) {
         files.note_root();
         return None;
     }
-    let (removed, problem) = (files.is_removed(), problem(config, &identity, &found));
+    // A look without a result removes no share.
+    if found.as_ref().is_err_and(is_shortage) {
+        return None;
+    }
+    let (removed, problem) = (files.is_removed(), problem(config, &identity, found));
     Some(Lost { config: plain(config), identity, removed, problem })
 }
 
@@ -122,7 +126,7 @@ impl Shares {
         let lost = self.lost.lock().clone();
         let served = served.into_iter().map(|one| {
             let name = one.config.name.clone();
-            let look = move || match loss(&one) {
+            let look = move || match loss(&one, &DirectoryIdentity::of(&one.config.directory)) {
                 Some(lost) => Look::Gone(Box::new((one, lost))),
                 None => Look::Same,
             };

@@ -61,8 +61,7 @@ impl Top {
         // the next mount finds another file. That all nodes have the number of their inode cannot
         // be found out at the root, and the form of handles must not depend on the file.
         let may_be_used = kernel_handles && stats.f_type as u64 != FUSE_SUPER_MAGIC;
-        let kernel =
-            Some(()).filter(|()| may_be_used).and_then(|()| usable_kernel_handle(&mount, &fd));
+        let kernel = if may_be_used { usable_kernel_handle(&mount, &fd)? } else { None };
         let birth = || births.get(fd.as_fd(), c"", &sx);
         let ident = kernel.unwrap_or_else(|| Ident::Inode { ino: sx.stx_ino, birth: birth() });
         Ok(Self { mount, fd, sx, stats, dev, fsid, number, births, kernel, ident })

@@ -481,14 +481,24 @@ impl Drop for HostFs {
 }
 
 /// The root's kernel handle, if such handles can be opened here and are short enough.
-fn usable_kernel_handle(mount: &OwnedFd, root: &OwnedFd) -> Option<Ident> {
-    let handle = sys::handle_of(root.as_fd(), c"").ok()?;
+fn usable_kernel_handle(mount: &OwnedFd, root: &OwnedFd) -> io::Result<Option<Ident>> {
+    let Ok(handle) = sys::handle_of(root.as_fd(), c"") else { return Ok(None) };
     // Two of them, the file's and its directory's, must fit next to head and MAC.
     if handle.bytes().len() > 20 {
-        return None;
+        return Ok(None);
     }
-    sys::open_by_handle(mount.as_fd(), &handle, libc::O_PATH).ok()?;
-    Some(Ident::Kernel(handle))
+    match sys::open_by_handle(mount.as_fd(), &handle, libc::O_PATH) {
+        Ok(_) => Ok(Some(Ident::Kernel(handle))),
+        // The file system has them: without them the directory would be another one.
+        Err(e) if is_shortage(&e) => Err(e),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Whether the machine, or this process, has no more of what is needed: it is no property of what
+/// was opened.
+pub fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
 
 fn open_table(

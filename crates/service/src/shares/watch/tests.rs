@@ -68,6 +68,18 @@ fn one_that_was_moved_away_is_served_when_it_is_back() {
 }
 
 #[test]
+fn a_look_without_a_free_descriptor_takes_no_share_away() {
+    let (world, _) = world();
+    let one = world.shares.served.lock().get("a").cloned().expect("served");
+    let lost = |code| loss(&one, &Err(io::Error::from_raw_os_error(code))).is_some();
+    // EMFILE, ENFILE, ENOMEM; ENOENT, EIO, EACCES.
+    assert_eq!([24, 23, 12].map(lost), [false; 3]);
+    assert_eq!([2, 5, 13].map(lost), [true; 3]);
+    assert!(loss(&one, &DirectoryIdentity::of(&world.dir("a"))).is_none());
+    assert!(loss(&one, &DirectoryIdentity::of(&world.dir("b"))).is_some());
+}
+
+#[test]
 fn one_that_was_removed_and_made_again_is_served() {
     let (world, _) = world();
     fs::remove_dir(world.dir("a")).expect("removed");
