@@ -53,6 +53,16 @@ async function settings(t, { page, where }) {
     await page.getByRole('alert').filter({ hasText: 'such as 90 s' }).waitFor({ state: 'detached' });
     assert.notEqual(await field(page, 'Lease').inputValue(), 'soon');
   });
+  await t.test('it blocks the commit for as long as it is there', async () => {
+    await field(page, 'Lease').fill('90');
+    await pendingBar(page).waitFor();
+    await field(page, 'Lease').fill('90 sun');
+    // The page reads its node again meanwhile; what was read is on it before the next read is sent.
+    for (let reads = 0; reads < 2; reads += 1) await page.waitForResponse((response) => response.url().includes(`/nodes${NFS}`));
+    assert.ok(await commit(page).isDisabled());
+    await page.getByRole('button', { name: 'Abort' }).click();
+    await pendingBar(page).waitFor({ state: 'detached' });
+  });
   await t.test('a change is pending until it is committed', async () => {
     await field(page, 'Lease').fill('77');
     await pendingBar(page).getByText('1 min 17 s').waitFor();
