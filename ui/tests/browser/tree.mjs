@@ -1,6 +1,7 @@
 // The pages made from the tree, by role and label. What needs a second administrator or another role
 // is tried with the mock, which can be told to have one.
 import assert from 'node:assert/strict';
+import { step } from './pages.mjs';
 
 const NFS = '/configuration/services/nfs';
 const pendingBar = (page) => page.getByRole('region', { name: /pending/ });
@@ -62,6 +63,15 @@ async function settings(t, { page, where }) {
     assert.ok(await commit(page).isDisabled());
     await page.getByRole('button', { name: 'Abort' }).click();
     await pendingBar(page).waitFor({ state: 'detached' });
+  });
+  await t.test('what was typed on the way to it is not pending after its page was left', async () => {
+    await field(page, 'Lease').fill('90');
+    await pendingBar(page).waitFor();
+    await field(page, 'Lease').fill('90 sun');
+    await step(page, '/configuration/services');
+    await page.getByRole('heading', { level: 1, name: 'Services', exact: true }).waitFor();
+    await pendingBar(page).waitFor({ state: 'detached' });
+    await node(page, where, NFS, 'NFS');
   });
   await t.test('a change is pending until it is committed', async () => {
     await field(page, 'Lease').fill('77');
