@@ -55,9 +55,15 @@ export class Sheet {
     this.#go({ panels: this.panels.filter((_, index) => index !== at) });
   }
 
-  /** Another statistic in the same panel: a drill-down, or one step back from it. */
+  /**
+   * Another statistic in the same panel: a drill-down, or one step back from it. Another panel of
+   * that statistic goes.
+   */
   change(at: number, stat: StatId, view: time.View = this.view): void {
-    const panels = this.panels.map((one, index) => (index === at ? { ...one, stat, highlights: [], crop: 0 } : one));
+    const id = format(stat);
+    const panels = this.panels
+      .map((one, index) => (index === at ? { ...one, stat, highlights: [], crop: 0 } : one))
+      .filter((one, index) => index === at || format(one.stat) !== id);
     this.#go({ panels, view });
   }
 

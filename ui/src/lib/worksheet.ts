@@ -70,11 +70,17 @@ function parseView(query: URLSearchParams): View {
   return { live: true, span: span >= SPAN_MIN && span <= SPAN_MAX ? Math.round(span) : MINUTE };
 }
 
+/** The first panel of each statistic: a panel is known by what it shows. */
+export function once(panels: readonly PanelState[]): PanelState[] {
+  const names = panels.map(({ stat }) => format(stat));
+  return panels.filter(({ stat }, at) => names.indexOf(format(stat)) === at);
+}
+
 /** Reads the query of a URL. What cannot be read is left out; it never throws. */
 export function parseWorksheet(search: string): Worksheet {
   const query = new URLSearchParams(search);
   const panels = query.getAll('w').map(parsePanel).filter((found) => found !== null);
-  return { panels: panels.slice(0, PANELS_MAX), view: parseView(query) };
+  return { panels: once(panels).slice(0, PANELS_MAX), view: parseView(query) };
 }
 
 /** The characters of ids that may stand in a query as they are, so that a URL can be read. */

@@ -149,6 +149,15 @@ async function worksheet(t, { page, where }) {
     await page.locator('.when[data-live=true]').waitFor();
     assert.equal(await page.getByRole('article').count(), 3);
   });
+  await t.test('a panel that gets the statistic of another one replaces it', async () => {
+    await page.getByRole('article').first().getByRole('combobox', { name: 'Broken down by' }).selectOption('client');
+    await waitForSearch(page, /^\?w=all\.ops\[client\]&w=all\.ops\[latency\]$/);
+    assert.equal(await page.getByRole('article').count(), 2);
+  });
+  await t.test('a filter that occurs twice is shown twice', async () => {
+    await page.goto(`${where.url}/analytics?w=all.ops[client=192.0.2.21][client=192.0.2.22][op]`);
+    await page.getByRole('button', { name: /^Remove the filter client/ }).nth(1).waitFor();
+  });
   await t.test('one that was emptied stays empty', async () => {
     await page.goto(`${where.url}/analytics?w=`);
     await page.getByText('This worksheet is empty').waitFor();

@@ -53,6 +53,11 @@ test('a worksheet is its URL and back', () => {
   assert.equal(graphHref(parse('nfs3.ops[op=read][client]')), '/analytics?w=nfs3.ops[op=read][client]');
 });
 
+test('a worksheet has one panel of a statistic, the first', () => {
+  const { panels } = parseWorksheet('?w=all.ops[client]&w=all.ops[latency]&w=all.ops[client]!line');
+  assert.deepEqual(panels.map(({ stat, plot }) => [stat.breakdown, plot]), [['client', 'stack'], ['latency', 'stack']]);
+});
+
 test('highlights with separators in them survive', () => {
   const sheet = { panels: [{ stat: parse('nfs3.ops[file]'), plot: 'line', crop: 0, highlights: ['/a,b!c&d=]', 'ü%'] }],
     view: { live: true, span: 60 } };
