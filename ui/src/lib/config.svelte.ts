@@ -27,6 +27,8 @@ class Config {
   places = $state.raw<string[]>([]);
   loaded = $state(false);
   pending = $state.raw<pending.Pending[]>([]);
+  /** Those of a commit that is not done yet. */
+  #sent: readonly pending.Pending[] = [];
   /** What the server says against single properties. */
   #wrong = $state.raw<Record<string, string>>({});
   /** What the server says against all of it, or why a commit failed. */
@@ -178,7 +180,7 @@ class Config {
   /** Adds a change (or takes it back, if it changes nothing) and has it checked. */
   put(change: pending.Pending, now: tree.NodeProperty, revision: number): void {
     this.#revision ??= revision;
-    this.#keep(pending.put(this.pending, change, now));
+    this.#keep(pending.put(this.pending, change, pending.committed(now, change.path, this.#sent)));
   }
 
   take(path: string, property: string): void {
@@ -236,10 +238,21 @@ class Config {
     if (this.pending.length === 0 || this.busy) return false;
     clearTimeout(this.#timer);
     const revision = over || this.#revision === null ? {} : { revision: this.#revision };
-    const done = await this.run({ ...revision, comment, changes: pending.requests(this.pending) });
-    if (done !== null) this.abort();
-    if (done !== null) this.said = `Committed ${pending.counted(done.changes.length)} as revision ${done.revision}.`;
-    return done !== null;
+    const sent = this.pending;
+    this.#sent = sent;
+    const done = await this.run({ ...revision, comment, changes: pending.requests(sent) });
+    this.#sent = [];
+    if (done === null) return false;
+    this.#committed(pending.remaining(this.pending, sent), done.revision);
+    this.said = `Committed ${pending.counted(done.changes.length)} as revision ${done.revision}.`;
+    return true;
+  }
+
+  /** Of a commit that is done: what was changed or typed meanwhile is there, on top of its revision. */
+  #committed(list: pending.Pending[], revision: number): void {
+    if (list.length === 0 && Object.keys(this.#unread).length === 0) return this.abort();
+    this.#revision = revision;
+    this.#keep(list);
   }
 
   /** One transaction of its own, beside what is pending; the error is told by `error` and thrown no further. */

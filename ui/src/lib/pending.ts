@@ -48,6 +48,20 @@ export function put(list: readonly Pending[], change: Pending, now: NodeProperty
   return at < 0 ? [...list, change] : list.map((one, place) => (place === at ? change : one));
 }
 
+/** A property as it is once the changes that were `sent` are committed. */
+export function committed(now: NodeProperty, path: string, sent: readonly Pending[]): NodeProperty {
+  const change = find(sent, path, now.name);
+  return change === undefined ? now : { ...now, value: change.value, source: change.unset ? 'default' : 'set', set: !change.unset };
+}
+
+/** What is still pending once the changes that were `sent` are committed: what was made since. */
+export function remaining(list: readonly Pending[], sent: readonly Pending[]): Pending[] {
+  return list.filter((one) => !sent.includes(one)).map((one) => {
+    const before = find(sent, one.path, one.property);
+    return before === undefined || before.unset ? one : { ...one, before: before.secret ? null : before.value };
+  });
+}
+
 /** As the server takes them. */
 export const requests = (list: readonly Pending[]): ChangeRequest[] =>
   list.map(({ path, property, unset, value }) => (unset ? { unset: path, property } : { set: path, property, value }));

@@ -30,5 +30,37 @@ export const step = (page, to) => page.evaluate((address) => {
   dispatchEvent(new PopStateEvent('popstate'));
 }, to);
 
+/**
+ * Holds the next request to `url` that `is` one of those: `arrived` resolves when it is held;
+ * `release` lets it `end`, and waits until the page has noticed.
+ */
+export async function hold(page, url, { is = () => true, end = (route) => route.continue() } = {}) {
+  let release;
+  let arrive;
+  let isHeld = false;
+  const released = new Promise((resolve) => { release = resolve; });
+  const arrived = new Promise((resolve) => { arrive = resolve; });
+  const handler = async (route) => {
+    if (isHeld || !is(route.request())) return route.fallback();
+    isHeld = true;
+    arrive(route.request());
+    await released;
+    return end(route);
+  };
+  await page.route(url, handler);
+  return {
+    arrived,
+    release: async () => {
+      const request = await arrived;
+      release();
+      await (await request.response())?.finished();
+      // The response to a later request of the page comes after it.
+      await ask(page, '/session');
+      // Not before: a page without handlers sends what is held.
+      await page.unroute(url, handler);
+    },
+  };
+}
+
 /** Waits until nothing on the page is still being read. */
 export const settled = (page) => page.waitForFunction(() => ![...document.querySelectorAll('[role=status]')].some(({ textContent }) => textContent === 'Loading'));

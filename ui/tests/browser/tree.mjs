@@ -1,7 +1,7 @@
 // The pages made from the tree, by role and label. What needs a second administrator or another role
 // is tried with the mock, which can be told to have one.
 import assert from 'node:assert/strict';
-import { step } from './pages.mjs';
+import { hold, step } from './pages.mjs';
 
 const NFS = '/configuration/services/nfs';
 const pendingBar = (page) => page.getByRole('region', { name: /pending/ });
@@ -136,6 +136,20 @@ async function settings(t, { page, where }) {
     await page.keyboard.press('Enter');
     await page.waitForURL(/nfs\?property=lease$/);
     await page.waitForFunction(() => document.activeElement?.tagName === 'INPUT');
+  });
+  await t.test('what is changed during a commit is pending after it', async () => {
+    const sent = await hold(page, '**/api/v1/changes', { is: (request) => request.method() === 'POST' && request.postDataJSON().dry_run !== true });
+    await field(page, 'Lease').fill('66');
+    await pendingBar(page).getByText('1 min 6 s').waitFor();
+    await commit(page).click();
+    await page.getByRole('button', { name: 'Committing…' }).waitFor();
+    await page.getByRole('checkbox', { name: 'Delegations', exact: true }).click();
+    await page.getByRole('heading', { name: '2 changes pending' }).waitFor();
+    await sent.release();
+    await page.getByRole('heading', { name: '1 change pending' }).waitFor();
+    assert.equal((await valueOf(page, NFS, 'lease')).value, 66);
+    await page.getByRole('button', { name: 'Discard the change of Delegations' }).click();
+    await pendingBar(page).waitFor({ state: 'detached' });
   });
   await t.test('a setting goes back to its default', async () => {
     await page.getByRole('button', { name: 'Unset Lease' }).click();

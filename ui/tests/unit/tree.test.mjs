@@ -83,6 +83,19 @@ test('to unset changes something only where something is set', () => {
   assert.equal(pending.put([], change({ value: 'x', secret: true }), now({ set: true, value: 'x' })).length, 1, 'nobody knows what a secret was');
 });
 
+test('what was changed during a commit is pending after it', () => {
+  const sent = [change({}), change({ property: 'domain', value: 'x' })];
+  const later = change({ value: 120 });
+  const list = pending.put(pending.put(sent, later, now({})), change({ property: 'port' }), now({}));
+  assert.deepEqual(pending.remaining(list, sent), [{ ...later, before: 90 }, change({ property: 'port' })]);
+  assert.deepEqual(pending.remaining(sent, sent), []);
+  // To set the former value again is a change: it is not the current one by then.
+  const again = change({ value: 60 });
+  assert.deepEqual(pending.put(sent, again, pending.committed(now({}), '/a/b', sent))[0], again);
+  assert.equal(pending.put(sent, change({}), pending.committed(now({}), '/a/b', sent)).length, 1);
+  assert.deepEqual(pending.committed(now({}), '/a', sent), now({}));
+});
+
 test('changes follow a node that is renamed and go with one that is destroyed', () => {
   const list = [change({}), change({ path: '/a/bc' }), change({ path: '/a/b/c' })];
   assert.deepEqual(pending.moved(list, '/a/b', '/a/z').map(({ path }) => path), ['/a/z', '/a/bc', '/a/z/c']);
