@@ -1,7 +1,7 @@
 // A server that does not answer, or takes its time: it is said, nothing that was typed is lost, and it
 // goes on by itself.
 import assert from 'node:assert/strict';
-import { step } from './pages.mjs';
+import { hold, step } from './pages.mjs';
 
 const API = '**/api/v1/**';
 const NFS = '/configuration/services/nfs';
@@ -35,6 +35,22 @@ export async function connection(t, { page, where, another }) {
     await page.unroute(API);
     answer();
     await said(page).getByText('Waiting for the server').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'New user' }).waitFor();
+  });
+  await t.test('a page that was left during a read is not read again', async () => {
+    const reads = [];
+    const count = (request) => { if (request.url().includes(`/nodes${USERS}`)) reads.push(request.url()); };
+    const read = await hold(page, `**/api/v1/nodes${USERS}*`);
+    await read.arrived;
+    await step(page, NFS);
+    await lease.waitFor();
+    await read.release();
+    page.on('request', count);
+    // This page is read again after the time after which the other one was.
+    for (let again = 0; again < 2; again += 1) await page.waitForResponse((response) => response.url().includes(`/nodes${NFS}`));
+    page.off('request', count);
+    assert.deepEqual(reads, []);
+    await step(page, USERS);
     await page.getByRole('button', { name: 'New user' }).waitFor();
   });
   await t.test('what was typed into a question survives Escape, not Cancel', async () => {
