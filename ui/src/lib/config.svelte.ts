@@ -55,6 +55,8 @@ class Config {
   #saying: ReturnType<typeof setTimeout> | undefined;
   #again: ReturnType<typeof setTimeout> | undefined;
   #stop: (() => void) | null = null;
+  /** Counts starts and stops: what was read for an earlier one is not used. */
+  #starts = 0;
 
   constructor() {
     router.guard = (to) => this.#mayLeave(to);
@@ -67,6 +69,7 @@ class Config {
   /** Reads the declaration and what may be seen of it; a server without a tree has no such pages. */
   async start(user: string): Promise<void> {
     clearTimeout(this.#again);
+    const start = (this.#starts += 1);
     // What waits survives a session that ran out, but is nobody else's.
     if (this.#user !== user) this.abort();
     this.#user = user;
@@ -74,10 +77,12 @@ class Config {
       const declared = await tree.tree();
       const names = PLACES.filter((name) => declared.children.some((child) => child.name === name));
       const readable = await Promise.all(names.map((name) => this.#readable(`/${name}`)));
+      if (start !== this.#starts) return;
       this.declared = declared;
       this.places = names.filter((_, at) => readable[at]);
       if (this.places.includes('configuration')) this.#follow();
     } catch (failed) {
+      if (start !== this.#starts) return;
       const { status } = asError(failed);
       if (status === 0 || status >= 500) {
         // Nothing is known of what there is: the pages wait for it.
@@ -103,6 +108,7 @@ class Config {
 
   stop(): void {
     clearTimeout(this.#again);
+    this.#starts += 1;
     this.#stop?.();
     this.#stop = null;
     this.declared = null;

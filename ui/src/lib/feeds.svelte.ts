@@ -75,6 +75,7 @@ export class Feeds {
   #poll: ReturnType<typeof setInterval>;
   #settle: ReturnType<typeof setTimeout> | undefined;
   #polled = 0;
+  #closed = false;
   stream = $state<StreamState>('idle');
   /** The end of a moving view: the newest second that is complete. */
   now = $state(Math.floor(session.now()));
@@ -91,6 +92,7 @@ export class Feeds {
   }
 
   close(): void {
+    this.#closed = true;
     this.#stream.close();
     clearInterval(this.#poll);
     clearTimeout(this.#settle);
@@ -124,6 +126,8 @@ export class Feeds {
   }
 
   #subscribe(): void {
+    // A read that was in progress at the end would open the stream again, for ever.
+    if (this.#closed) return;
     // One statistic that does not exist would have the whole stream refused.
     const good = [...this.#feeds.values()].filter((feed) =>
       feed.error === null ? feed.loaded !== null || isKnown(feed.stat) : feed.error.status === 0);

@@ -53,6 +53,19 @@ export async function connection(t, { page, where, another }) {
     await step(page, USERS);
     await page.getByRole('button', { name: 'New user' }).waitFor();
   });
+  await t.test('a worksheet that was left during a read does not open its stream again', async () => {
+    const streams = [];
+    const count = (request) => { if (request.url().includes('/analytics/stream')) streams.push(request.url()); };
+    const read = await hold(page, '**/api/v1/analytics/data*', { end: (route) => route.abort('connectionrefused') });
+    await step(page, '/analytics?w=cpu.utilization[mode]');
+    await read.arrived;
+    await step(page, USERS);
+    await page.getByRole('button', { name: 'New user' }).waitFor();
+    page.on('request', count);
+    await read.release();
+    page.off('request', count);
+    assert.deepEqual(streams, []);
+  });
   await t.test('what was typed into a question survives Escape, not Cancel', async () => {
     const question = page.getByRole('dialog', { name: 'New user' });
     const name = question.getByLabel('Name', { exact: true });
