@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { hold, step } from './pages.mjs';
 
 const NFS = '/configuration/services/nfs';
+/** Requests for the differences of two revisions. */
+const COMPARE = '**/api/v1/configuration/compare*';
 const pendingBar = (page) => page.getByRole('region', { name: /pending/ });
 const field = (page, name) => page.getByLabel(name, { exact: true });
 const commit = (page) => page.getByRole('button', { name: 'Commit', exact: true });
@@ -215,6 +217,27 @@ async function versions(t, { page, where }) {
     await page.getByRole('button', { name: 'Compare' }).click();
     await page.getByRole('region', { name: 'Differences' }).waitFor();
   });
+  await t.test('differences are those of the revisions in the fields', async () => {
+    const late = await hold(page, COMPARE);
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await late.arrived;
+    await page.getByRole('spinbutton', { name: 'Compare' }).fill('1');
+    await late.release();
+    assert.equal(await page.getByRole('region', { name: 'Differences' }).count(), 0);
+  });
+  await t.test('what a restore changes is that of its revision', async () => {
+    const table = page.getByRole('table', { name: 'Revisions' });
+    const dialog = page.getByRole('dialog', { name: /^Restore revision/ });
+    const late = await hold(page, COMPARE);
+    await table.getByRole('button', { name: 'Restore' }).nth(1).click();
+    await late.arrived;
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await table.getByRole('row').filter({ hasText: 'for the browser test' }).getByRole('button', { name: 'Restore' }).click();
+    await dialog.getByRole('row', { name: /Lease/ }).waitFor();
+    await late.release();
+    assert.equal(await dialog.getByRole('row', { name: /Lease/ }).count(), 1);
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+  });
   await t.test('the one with the lease is restored, after seeing what that changes', async () => {
     const row = page.getByRole('row').filter({ hasText: 'for the browser test' });
     await row.getByRole('button', { name: 'Restore' }).click();
@@ -223,6 +246,19 @@ async function versions(t, { page, where }) {
     await dialog.getByRole('button', { name: 'Restore' }).click();
     await page.getByRole('status').filter({ hasText: 'Restored revision' }).waitFor();
     assert.equal((await valueOf(page, NFS, 'lease')).value, 77);
+  });
+  await t.test('a text that was changed during its preview is not imported', async () => {
+    await node(page, where, '/configuration?view=file', 'Export and import');
+    const toml = await page.locator('pre').first().filter({ hasText: 'lease' }).textContent();
+    const text = page.getByLabel('or its text');
+    await text.fill(toml.replace('lease = 77', 'lease = 98'));
+    const late = await hold(page, /\/configuration\?dry_run/);
+    await page.getByRole('button', { name: 'Preview changes' }).click();
+    await late.arrived;
+    await text.fill(toml.replace('lease = 77', 'lease = 99'));
+    await late.release();
+    assert.ok(await page.getByRole('button', { name: 'Import' }).isDisabled());
+    await text.fill('');
   });
   await t.test('the configuration is exported, and another one imported after a look', async () => {
     await node(page, where, '/configuration?view=file', 'Export and import');
