@@ -2,6 +2,7 @@
 // is tried with the mock, which can be told to have one.
 import assert from 'node:assert/strict';
 import { hold, step } from './pages.mjs';
+import { PATIENCE } from './patience.mjs';
 
 const NFS = '/configuration/services/nfs';
 /** Requests for the differences of two revisions. */
@@ -300,6 +301,30 @@ async function maintenance(t, { page, where }) {
     await page.getByRole('row').filter({ hasText: where.user }).filter({ hasText: 'Lease' }).first().waitFor();
     const narrow = await page.getByRole('columnheader').evaluateAll((all) => all.filter((one) => one.offsetWidth < 60).map((one) => one.textContent));
     assert.deepEqual(narrow, []);
+  });
+  await t.test('it shows the entries of the path in the field, whichever come last', async () => {
+    const below = page.getByLabel('Only below this path');
+    const entries = (path) => page.waitForResponse((response) => response.url().includes(`path=${encodeURIComponent(path)}`));
+    const late = await hold(page, /\/audit\?.*path=%2Flab/);
+    await below.fill('/lab');
+    await late.arrived;
+    await Promise.all([entries(NFS), below.fill(NFS)]);
+    await late.release();
+    assert.ok((await page.getByRole('row').filter({ hasText: 'Lease' }).count()) > 0);
+  });
+  await t.test('it is read once', async () => {
+    const other = await page.context().newPage();
+    other.setDefaultTimeout(PATIENCE);
+    let reads = 0;
+    other.on('request', (request) => { if (new URL(request.url()).pathname === '/api/v1/audit') reads += 1; });
+    await other.clock.install();
+    await other.goto(`${where.url}/maintenance?view=audit`);
+    await other.getByRole('table', { name: 'Audit log' }).waitFor();
+    await other.clock.runFor(60_000);
+    // What its timers have begun is sent before this.
+    await ofApi(other, '/session');
+    assert.equal(reads, 1);
+    await other.close();
   });
 }
 
