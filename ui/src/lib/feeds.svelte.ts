@@ -39,6 +39,7 @@ export class Feed {
   asked = 0;
   askedAt = -Infinity;
   request = 0;
+  requestedAt = -Infinity;
 
   constructor(stat: string) {
     this.stat = stat;
@@ -135,9 +136,14 @@ export class Feeds {
     else this.#stream.close();
   }
 
-  #loadAll(): void {
+  /** What is to be read for the view as it is now. */
+  #interval(): { from: number; to: number; step: number } {
     const step = stepFor(spanOf(this.#view));
-    const { from, to } = intervalOf(this.#view, this.#view.live ? Math.floor(session.now()) : this.now);
+    return { ...intervalOf(this.#view, this.#view.live ? Math.floor(session.now()) : this.now), step };
+  }
+
+  #loadAll(): void {
+    const { from, to, step } = this.#interval();
     for (const feed of this.#feeds.values()) {
       const known = feed.loaded;
       const enough = known !== null && known.step === step && known.from <= from && known.to >= to;
@@ -148,6 +154,7 @@ export class Feeds {
 
   async #load(feed: Feed, from: number, to: number, step: number): Promise<void> {
     const request = (feed.request += 1);
+    feed.requestedAt = performance.now();
     feed.loading = true;
     try {
       const answer = await api.data(feed.stat, { from: Math.floor(from / step) * step, to: Math.ceil(to), step, top: TOP });
@@ -226,9 +233,21 @@ export class Feeds {
     }
   }
 
+  /** Reads again what the server could not send at the time. */
+  #retry(): void {
+    const { from, to, step } = this.#interval();
+    for (const feed of this.#feeds.values()) {
+      const isTemporary = feed.error !== null && (feed.error.status === 0 || feed.error.status >= 500);
+      if (!isTemporary || feed.loading || performance.now() - feed.requestedAt < POLL_MS) continue;
+      void this.#load(feed, from, to, step);
+    }
+  }
+
   #tick(): void {
     this.#advance();
-    if (!this.#view.live || document.hidden) return;
+    if (document.hidden) return;
+    this.#retry();
+    if (!this.#view.live) return;
     if (this.#moving()) return this.#heal();
     const every = Math.max(POLL_MS, stepFor(this.#view.span) * 1000);
     if (Date.now() - this.#polled < every) return;
