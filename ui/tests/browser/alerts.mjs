@@ -1,5 +1,6 @@
 // Alerts as sentences, and worksheets that are saved, against a server that has them.
 import assert from 'node:assert/strict';
+import { step } from './pages.mjs';
 
 const ALERTS = '/configuration/alerts';
 const WORKSHEETS = '/analytics/worksheets';
@@ -44,6 +45,17 @@ export async function alerts(t, { page, where }) {
     await page.getByRole('button', { name: 'Commit', exact: true }).click();
     await page.getByRole('status').filter({ hasText: 'Committed 2 changes' }).waitFor();
     assert.match(await valueOf(page, `${ALERTS}/writes`, 'sentence'), /NFS operations per second is below/);
+  });
+  await t.test('a wrong word blocks no commit after its page was left', async () => {
+    const pending = page.getByRole('region', { name: /pending/ });
+    const sentence = page.getByRole('group', { name: 'The alert as a sentence' });
+    await sentence.getByLabel('For', { exact: true }).fill('9 min');
+    await pending.waitFor();
+    await sentence.getByLabel('For', { exact: true }).fill('9 sun');
+    await sentence.getByRole('alert').filter({ hasText: 'duration' }).waitFor();
+    await step(page, ALERTS);
+    await page.getByRole('heading', { level: 1, name: 'Alerts', exact: true }).waitFor();
+    await pending.waitFor({ state: 'detached' });
   });
   await t.test('the status page says that something is watched', async () => {
     await page.goto(where.url);
