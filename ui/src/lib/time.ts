@@ -82,17 +82,24 @@ function markLabel(at: number, distance: number): string {
   return distance >= MINUTE ? time : `${time}:${two(d.getSeconds())}`;
 }
 
+/** Seconds by which local time is behind UTC at a moment: another number in summer. */
+const offsetAt = (at: number): number => new Date(at * 1000).getTimezoneOffset() * 60;
+
 /** Round times within the interval, in the viewer's zone, at most about `most` of them. */
 export function marks(from: number, to: number, most: number): Mark[] {
   const span = to - from;
   if (span <= 0 || most < 1) return [];
   const distance = MARKS.find((step) => span / step <= most) ?? 365 * DAY;
-  const offset = new Date(from * 1000).getTimezoneOffset() * 60;
+  const offset = offsetAt(from);
+  const first = Math.ceil((from - offset) / distance) * distance + offset;
   const found: Mark[] = [];
-  for (let at = Math.ceil((from - offset) / distance) * distance + offset; at <= to; at += distance) {
+  for (let n = 0; ; n += 1) {
+    let at = first + n * distance;
+    // Midnight is an hour earlier or later after a change to or from daylight saving time.
+    if (distance >= DAY) at += offsetAt(at) - offset;
+    if (!(at <= to)) return found;
     found.push({ at, label: markLabel(at, distance) });
   }
-  return found;
 }
 
 /** A rounded top for a value axis and its two to four marks. */
