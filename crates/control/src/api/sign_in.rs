@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::identity::{COOKIE_NAME, session_token};
 use super::queue::{self, QueuePermit};
 use super::{ApiError, Control, Credential, Identity, Peer, ui};
+use crate::access::Rights;
 use crate::accounts::Verdict;
 use crate::listen::node::ADMINISTRATION;
 use crate::state::files::random_hex;
@@ -51,54 +52,69 @@ pub async fn sign_in(
         return Err(ApiError::throttled(wait));
     }
     let checker = control.clone();
-    let (user, verdict) = tokio::task::spawn_blocking(move || {
-        let verdict = checker.accounts.judge(&ask.user, &ask.password);
-        (ask.user, verdict)
+    let (user, rights) = tokio::task::spawn_blocking(move || {
+        let rights = judge(&checker, &ask, peer);
+        // Held until the password is checked and counted, also when the client has gone.
+        drop(turn);
+        (ask.user, rights)
     })
     .await
     .map_err(|e| ApiError::failed("check the password", &e))?;
-    let now = control.clock.monotonic_ns();
-    if verdict == Verdict::Wrong {
-        control.throttle().failed(peer, &user, now);
-        // Users sometimes type passwords into the name field: only names that exist are logged.
-        let known = control.accounts.source(&user).is_some();
-        let name = if known { &*user } else { "(unknown name)" };
-        note(&control, name, peer, "sign-in refused", "").await;
-        return Err(wrong_password());
-    }
-    drop(turn);
-    control.throttle().succeeded(peer, &user, now);
-    let rights = match (verdict, control.accounts.rights(&user)) {
-        (Verdict::Right, Some(rights)) => rights,
-        _ => {
-            note(&control, &user, peer, "sign-in refused", "file services only").await;
-            return Err(data_only(&user));
-        }
-    };
+    let rights = rights?;
     note(&control, &user, peer, "sign-in", "password").await;
     let cookie = open_session(&control, &user, peer);
     let who = SignedIn { user, via: "session", permissions: rights.names() };
     Ok(([(SET_COOKIE, cookie)], Json(who)).into_response())
 }
 
-/// Records it in the audit log. A full disk does not prevent the sign-in: the administrator may
-/// need it to free space.
+/// Checks a password, counts it for the throttle, and records a refusal. For a thread that may
+/// block.
+fn judge(control: &Control, ask: &SignIn, peer: IpAddr) -> Result<Rights, ApiError> {
+    let user = &*ask.user;
+    let verdict = control.accounts.judge(user, &ask.password);
+    let now = control.clock.monotonic_ns();
+    if verdict == Verdict::Wrong {
+        control.throttle().failed(peer, user, now);
+        // Users sometimes type passwords into the name field: only names that exist are logged.
+        let known = control.accounts.source(user).is_some();
+        let name = if known { user } else { "(unknown name)" };
+        record(control, name, peer, "sign-in refused", "");
+        return Err(wrong_password());
+    }
+    control.throttle().succeeded(peer, user, now);
+    match (verdict, control.accounts.rights(user)) {
+        (Verdict::Right, Some(rights)) => Ok(rights),
+        _ => {
+            record(control, user, peer, "sign-in refused", "file services only");
+            Err(data_only(user))
+        }
+    }
+}
+
+/// As [`record`], for a thread that must not block.
 async fn note(
-    control: &Control,
+    control: &Arc<Control>,
     user: &str,
     from: IpAddr,
     action: &'static str,
     how: &'static str,
 ) {
+    let (control, user) = (control.clone(), user.to_owned());
+    let write = move || record(&control, &user, from, action, how);
+    // Its panic was reported by the hook.
+    let _ = tokio::task::spawn_blocking(write).await;
+}
+
+/// Records it in the audit log. A full disk does not prevent the sign-in: the administrator may
+/// need it to free space.
+fn record(control: &Control, user: &str, from: IpAddr, action: &str, how: &str) {
     match (action, how) {
         ("sign-in refused", _) => base::warning!(ADMINISTRATION, "{action}: {user} from {from}"),
         (_, "") => base::info!(ADMINISTRATION, "{action}: {user} from {from}"),
         _ => base::info!(ADMINISTRATION, "{action}: {user} from {from} by {how}"),
     }
     let who = Actor::new(user, &from.to_string());
-    let tree = control.tree.clone();
-    let written = tokio::task::spawn_blocking(move || tree.audit().note(&who, action, how)).await;
-    if let Ok(Err(e)) = written {
+    if let Err(e) = control.tree.audit().note(&who, action, how) {
         base::error!(ADMINISTRATION, "a {action} could not be recorded in the audit log: {e}");
     }
 }

@@ -1,5 +1,6 @@
 //! Signing in and out: passwords, one-time URLs, tokens, the cookie, and pages of other sites.
 
+use std::future::ready;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -63,6 +64,26 @@ async fn wrong_passwords_are_slowed_down() {
     server.clock.advance(Duration::from_secs(1));
     assert_eq!(server.sign_in("right").await.status(), StatusCode::OK);
     assert_eq!(server.sign_in("wrong").await.status(), StatusCode::UNAUTHORIZED, "forgiven");
+}
+
+#[tokio::test]
+async fn a_wrong_password_counts_when_its_client_disconnects() {
+    let server = Server::new();
+    for _ in 1..SIGN_IN_FREE_FAILURES {
+        server.sign_in("wrong").await;
+    }
+    tokio::select! {
+        biased;
+        _ = server.sign_in("wrong") => panic!("the hash takes longer than this"),
+        // The request is dropped as hyper does it, while its password is checked.
+        () = ready(()) => {}
+    }
+    let (status, _) = refusal(server.sign_in("right").await).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+    let wanted = AuditFilter { limit: 100, ..AuditFilter::default() };
+    let records = server.tree.audit().read(&wanted).unwrap();
+    let refused = records.iter().filter(|one| one.action == "sign-in refused").count();
+    assert_eq!(refused, SIGN_IN_FREE_FAILURES as usize, "{records:?}");
 }
 
 #[tokio::test]
