@@ -10,7 +10,7 @@ use base::limits::{SIGN_IN_QUEUE_CLIENT_MAX, SIGN_IN_QUEUE_MAX, SIGN_IN_THREADS}
 use base::peer::network;
 use base::refusals::Limit;
 use base::tally::{AddressPermit, AddressPermits};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use vfs::identity::{Identity, Person, Refused};
 
 use engine::transport::address_places::AddressPlaces;
@@ -23,19 +23,19 @@ pub struct SignIns {
     waiting: Arc<AddressPermits>,
     /// One sign-in of each address is checked.
     clients: AddressPlaces,
-    running: Semaphore,
+    running: Arc<Semaphore>,
 }
 
 /// The permission to check a password, until it is dropped.
-struct CheckPermit<'a> {
-    _running: SemaphorePermit<'a>,
+struct CheckPermit {
+    _running: OwnedSemaphorePermit,
     _of_client: OwnedSemaphorePermit,
     _waiting: AddressPermit,
 }
 
 impl Default for SignIns {
     fn default() -> Self {
-        let running = Semaphore::new(SIGN_IN_THREADS);
+        let running = Arc::new(Semaphore::new(SIGN_IN_THREADS));
         Self { waiting: Arc::default(), clients: AddressPlaces::new(1), running }
     }
 }
@@ -55,18 +55,23 @@ impl SignIns {
         if let Some(wait) = identity.must_wait(from, name) {
             return Err(Refused::Wait(wait));
         }
-        let _permit = self.permit(network(from)).await.ok_or(CROWDED)?;
+        let permit = self.permit(network(from)).await.ok_or(CROWDED)?;
         let (done, judged) = oneshot::channel();
         let (identity, name, password) =
             (Arc::clone(identity), name.to_owned(), password.to_owned());
-        let judge = move || drop(done.send(identity.password(from, &name, &password)));
+        let judge = move || {
+            let judged = identity.password(from, &name, &password);
+            // Held until the check is over, also when the client has gone.
+            drop(permit);
+            drop(done.send(judged));
+        };
         let thread = std::thread::Builder::new().name("sign-in".to_owned()).spawn(judge);
         thread.map_err(|_| CROWDED)?;
         judged.await.unwrap_or(Err(Refused::Wrong))
     }
 
     /// Waits until a password from this address can be checked; `None` if too many wait.
-    async fn permit(&self, client: IpAddr) -> Option<CheckPermit<'_>> {
+    async fn permit(&self, client: IpAddr) -> Option<CheckPermit> {
         let limits = (SIGN_IN_QUEUE_MAX, SIGN_IN_QUEUE_CLIENT_MAX);
         let Some(waiting) = self.waiting.take(client, limits) else {
             Limit::SignIns.count();
@@ -74,7 +79,7 @@ impl SignIns {
         };
         // First for the address: what waits there does not delay other clients.
         let of_client = self.clients.of(client).acquire_owned().await.ok()?;
-        let running = self.running.acquire().await.ok()?;
+        let running = Arc::clone(&self.running).acquire_owned().await.ok()?;
         Some(CheckPermit { _running: running, _of_client: of_client, _waiting: waiting })
     }
 }

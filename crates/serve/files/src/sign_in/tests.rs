@@ -1,6 +1,8 @@
 //! Which sign-ins wait, and for what.
 
 use std::pin::{Pin, pin};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::task::{Context, Poll, Waker};
 
 use super::*;
@@ -50,4 +52,43 @@ fn addresses_of_one_network_of_ipv6_are_one() {
     let taken: Vec<_> =
         (0..999).map_while(|n| sign_ins.waiting.take(network(of(n)), limits)).collect();
     assert_eq!(taken.len(), SIGN_IN_QUEUE_CLIENT_MAX);
+}
+
+/// A list of users at which a check ends when the test lets it.
+struct Slow {
+    begins: SyncSender<()>,
+    ends: Mutex<Receiver<()>>,
+}
+
+impl Identity for Slow {
+    fn password(&self, _: IpAddr, _: &str, _: &str) -> Result<Arc<Person>, Refused> {
+        let _ = self.begins.send(());
+        let _ = self.ends.lock().expect("one check at a time").recv();
+        Err(Refused::Wrong)
+    }
+
+    fn person(&self, _: &str) -> Option<Arc<Person>> {
+        None
+    }
+
+    fn anonymous(&self) -> Arc<Person> {
+        unreachable!("nothing here is anonymous")
+    }
+}
+
+#[test]
+fn a_check_has_its_permit_until_it_ends_although_its_client_has_gone() {
+    let (begins, begun) = sync_channel(1);
+    let (end, ends) = sync_channel(1);
+    let identity: Arc<dyn Identity> = Arc::new(Slow { begins, ends: Mutex::new(ends) });
+    let sign_ins = SignIns::default();
+    let mut check = Box::pin(sign_ins.password(&identity, address(1), "anna", "wrong"));
+    assert!(poll(check.as_mut()).is_pending());
+    begun.recv().expect("the check has begun");
+    drop(check);
+    let mut next = Box::pin(sign_ins.permit(network(address(1))));
+    assert!(poll(next.as_mut()).is_pending(), "one check of an address at a time");
+    end.send(()).expect("the check goes on");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    assert!(runtime.block_on(next).is_some());
 }
