@@ -14,6 +14,7 @@ pub mod password;
 pub(crate) mod people;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -334,6 +335,41 @@ impl Accounts {
     /// Another number whenever something about users has changed.
     pub fn generation(&self) -> u64 {
         self.read().newest
+    }
+
+    /// Another number whenever the credentials or the identity of a user have changed; `None` if
+    /// there is no such user. To be read before a password is checked.
+    pub fn version(&self, user: &str) -> Option<u64> {
+        self.read().versions.get(user).copied()
+    }
+
+    /// Opens a session of a user that has signed in, unless the credentials have changed since
+    /// `version`: sign-ins with the old ones have ended by then. Whether it was opened.
+    #[must_use]
+    pub fn open_session(
+        &self,
+        token: &str,
+        (user, version): (&str, Option<u64>),
+        from: IpAddr,
+        now_ns: u64,
+    ) -> bool {
+        // Sessions are ended under this lock, after the versions have changed.
+        let mut sessions = self.sessions();
+        let is_current = version.is_some() && self.version(user) == version;
+        if is_current {
+            sessions.open(token, user, from, now_ns);
+        }
+        is_current
+    }
+
+    /// Uses up a one-time token: its user, with the version of the user then.
+    pub fn take_once(&self, token: &str, now_ns: u64) -> Option<(String, Option<u64>)> {
+        let mut sessions = self.sessions();
+        // Before the token, which ends with a change of the user.
+        let inner = self.read();
+        let user = sessions.take_once(token, now_ns)?;
+        let version = inner.versions.get(&user).copied();
+        Some((user, version))
     }
 
     /// Signs a user out of everything but the administration, which has its own sessions.

@@ -106,12 +106,15 @@ impl Identity for Users {
         if let Some(wait) = self.must_wait(from, name) {
             return Err(Refused::Wait(wait));
         }
+        let version = self.accounts.version(name);
         let right = self.accounts.judge(name, password) != Verdict::Wrong;
         self.judged(from, name, right);
         if !right {
             return Err(Refused::Wrong);
         }
-        self.person(name).ok_or(Refused::Wrong)
+        // Not with credentials that have changed since, and a user that is as it is now.
+        let person = self.person(name).filter(|_| self.accounts.version(name) == version);
+        person.ok_or(Refused::Wrong)
     }
 
     fn must_wait(&self, from: IpAddr, name: &str) -> Option<Duration> {

@@ -163,8 +163,9 @@ impl People {
 
     fn end_sessions(&self, user: &str) -> Json {
         let before = self.sessions().len();
-        self.accounts.sessions().end_others(|name| name != user);
+        // First, so that a sign-in that is being checked opens no session afterwards.
         self.accounts.renew(user);
+        self.accounts.sessions().end_others(|name| name != user);
         json!({ "ended": before.saturating_sub(self.sessions().len()) })
     }
 }

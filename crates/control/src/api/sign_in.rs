@@ -60,17 +60,21 @@ pub async fn sign_in(
     })
     .await
     .map_err(|e| ApiError::failed("check the password", &e))?;
-    let rights = rights?;
+    let (rights, version) = rights?;
     note(&control, &user, peer, "sign-in", "password").await;
-    let cookie = open_session(&control, &user, peer);
+    let Some(cookie) = open_session(&control, (&user, version), peer) else {
+        note(&control, &user, peer, "sign-in refused", "changed meanwhile").await;
+        return Err(wrong_password());
+    };
     let who = SignedIn { user, via: "session", permissions: rights.names() };
     Ok(([(SET_COOKIE, cookie)], Json(who)).into_response())
 }
 
-/// Checks a password, counts it for the throttle, and records a refusal. For a thread that may
-/// block.
-fn judge(control: &Control, ask: &SignIn, peer: IpAddr) -> Result<Rights, ApiError> {
+/// Checks a password, counts it for the throttle, and records a refusal. The rights of the user,
+/// and its version before. For a thread that may block.
+fn judge(control: &Control, ask: &SignIn, peer: IpAddr) -> Result<(Rights, Option<u64>), ApiError> {
     let user = &*ask.user;
+    let version = control.accounts.version(user);
     let verdict = control.accounts.judge(user, &ask.password);
     let now = control.clock.monotonic_ns();
     if verdict == Verdict::Wrong {
@@ -83,7 +87,7 @@ fn judge(control: &Control, ask: &SignIn, peer: IpAddr) -> Result<Rights, ApiErr
     }
     control.throttle().succeeded(peer, user, now);
     match (verdict, control.accounts.rights(user)) {
-        (Verdict::Right, Some(rights)) => Ok(rights),
+        (Verdict::Right, Some(rights)) => Ok((rights, version)),
         _ => {
             record(control, user, peer, "sign-in refused", "file services only");
             Err(data_only(user))
@@ -173,25 +177,27 @@ pub async fn login(
     request: Request,
 ) -> Response {
     let Some(token) = login.once else { return ui::file(request).await };
-    let user = control.sessions().take_once(&token, control.clock.monotonic_ns());
-    match user {
-        Some(user) => {
-            let from = address(peer.map(|p| p.0));
-            note(&control, &user, from, "sign-in", "one-time URL").await;
-            let cookie = open_session(&control, &user, from);
-            let to = [(SET_COOKIE, cookie), (LOCATION, "/".to_owned())];
-            (StatusCode::SEE_OTHER, to).into_response()
-        }
-        None => (StatusCode::FORBIDDEN, Html(include_str!("used.html"))).into_response(),
-    }
+    let used = || (StatusCode::FORBIDDEN, Html(include_str!("used.html"))).into_response();
+    let taken = control.accounts.take_once(&token, control.clock.monotonic_ns());
+    let Some((user, version)) = taken else { return used() };
+    let from = address(peer.map(|p| p.0));
+    note(&control, &user, from, "sign-in", "one-time URL").await;
+    let Some(cookie) = open_session(&control, (&user, version), from) else {
+        note(&control, &user, from, "sign-in refused", "changed meanwhile").await;
+        return used();
+    };
+    let to = [(SET_COOKIE, cookie), (LOCATION, "/".to_owned())];
+    (StatusCode::SEE_OTHER, to).into_response()
 }
 
-fn open_session(control: &Control, user: &str, from: IpAddr) -> String {
+/// Opens a session of a user with the version that has signed in; `None`: it has changed since.
+fn open_session(control: &Control, who: (&str, Option<u64>), from: IpAddr) -> Option<String> {
     let token = random_hex::<32>();
-    let mut sessions = control.sessions();
-    sessions.open(&token, user, from, control.clock.monotonic_ns());
-    let age = sessions.lifetime().age.as_secs();
-    format!("{COOKIE_NAME}={token}; Path=/; Max-Age={age}; HttpOnly; Secure; SameSite=Strict")
+    if !control.accounts.open_session(&token, who, from, control.clock.monotonic_ns()) {
+        return None;
+    }
+    let age = control.sessions().lifetime().age.as_secs();
+    Some(format!("{COOKIE_NAME}={token}; Path=/; Max-Age={age}; HttpOnly; Secure; SameSite=Strict"))
 }
 
 /// Waits for the permission to compute a password hash, in a bounded queue.

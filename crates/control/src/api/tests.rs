@@ -32,7 +32,7 @@ use crate::appliance::Appliance as _;
 use crate::state::tests::Scratch;
 use crate::tree::Tree;
 use crate::tree::audit::{AuditFilter, Record};
-use crate::tree::store::Folder;
+use crate::tree::store::{Disk, Folder};
 use appliance::Fake;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -52,16 +52,20 @@ struct Server {
     tree: Arc<Tree>,
     clock: Arc<ManualClock>,
     fake: Arc<Fake>,
-    _scratch: Scratch,
+    _scratch: Option<Scratch>,
 }
 
 impl Server {
     fn new() -> Self {
+        let scratch = Scratch::new();
+        Self::on(Arc::new(Folder::new(scratch.path())), Some(scratch))
+    }
+
+    /// With its files on this disk.
+    fn on(disk: Arc<dyn Disk>, scratch: Option<Scratch>) -> Self {
         let accounts = Arc::new(Accounts::new(users()).unwrap());
         let clock = Arc::new(ManualClock::at(NOW * 1_000_000_000));
         let fake = Arc::new(Fake::default());
-        let scratch = Scratch::new();
-        let disk = Arc::new(Folder::new(scratch.path()));
         let tree = Arc::new(Tree::open(disk, &ROOT, clock.clone()).unwrap());
         let control =
             Control::new(fake.clone(), accounts.clone(), tree.clone(), TOKEN, clock.clone());

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use base::clock::ManualClock;
 use base::limits::{ACCOUNT_FILES_INTERVAL, SIGN_IN_FREE_FAILURES, SIGN_IN_WAIT_MAX};
@@ -119,6 +120,50 @@ fn a_sign_in_is_valid_until_its_credentials_or_identity_change() {
         assert_ne!(users.generation(), generation, "change {n}");
     }
     assert!(users.person("anna").is_none());
+}
+
+/// A clock at which another password is set, when it is read for this time.
+struct Turning {
+    clock: ManualClock,
+    accounts: Arc<Accounts>,
+    left: AtomicI64,
+}
+
+impl Clock for Turning {
+    fn monotonic_ns(&self) -> u64 {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let password = Some(password::hash("another").unwrap());
+            self.accounts.replace(table(User { password, ..anna_of(&self.accounts) }));
+        }
+        self.clock.monotonic_ns()
+    }
+
+    fn wall_ns(&self) -> u64 {
+        self.clock.wall_ns()
+    }
+}
+
+#[test]
+fn a_password_that_is_changed_while_it_is_checked_is_refused() {
+    let at = |left: i64| {
+        let accounts = Arc::new(Accounts::new(table(anna())).unwrap());
+        let (clock, left) = (ManualClock::at(1_800_000_000_000_000_000), AtomicI64::new(left));
+        let clock = Arc::new(Turning { clock, accounts: accounts.clone(), left });
+        let machine = Machine::at("/nowhere/passwd", "/nowhere/group");
+        let server = Cred { uid: 900, gid: 900, groups: Vec::new() };
+        let users = Users::new(accounts, clock.clone(), machine, server);
+        let judged = users.password(PEER, "anna", "right");
+        (judged, clock.left.load(Ordering::Relaxed))
+    };
+    for reading in 1.. {
+        let (judged, left) = at(reading);
+        if left > 0 {
+            assert!(reading > 2, "the clock is read before and after the check");
+            assert!(judged.is_ok(), "nothing has changed");
+            return;
+        }
+        assert_eq!(judged, Err(Refused::Wrong), "at reading {reading} of the clock");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Signing in and out: passwords, one-time URLs, tokens, the cookie, and pages of other sites.
 
 use std::future::ready;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -14,10 +15,11 @@ use tower::ServiceExt;
 
 use super::appliance::FOREIGN;
 use super::{NOW, Server, TOKEN, cookie, post, refusal, users, value};
-use crate::accounts::{Kind, Token, User, token_secret};
+use crate::accounts::{Kind, Table, Token, User, password, token_secret};
 use crate::api::{Peer, router};
 use crate::state::files::digest_hex;
 use crate::tree::audit::AuditFilter;
+use crate::tree::tests::disk::MemoryDisk;
 
 #[tokio::test]
 async fn a_password_opens_a_session_and_signing_out_ends_it() {
@@ -84,6 +86,44 @@ async fn a_wrong_password_counts_when_its_client_disconnects() {
     let records = server.tree.audit().read(&wanted).unwrap();
     let refused = records.iter().filter(|one| one.action == "sign-in refused").count();
     assert_eq!(refused, SIGN_IN_FREE_FAILURES as usize, "{records:?}");
+}
+
+/// A server at which something happens once: while the next sign-in is recorded.
+fn server_at_which(then: impl FnOnce(Table) -> Table + Send + 'static) -> Server {
+    let disk = MemoryDisk::default();
+    let server = Server::on(Arc::new(disk.clone()), None);
+    let accounts = server.accounts.clone();
+    disk.at_append("audit.log", move || accounts.replace(then(users())));
+    server
+}
+
+fn with_another_password(mut table: Table) -> Table {
+    let hash = password::hash("another").unwrap();
+    table.users.get_mut("admin").unwrap().password = Some(hash);
+    table
+}
+
+#[tokio::test]
+async fn a_sign_in_does_not_outlive_the_password_that_it_was_checked_with() {
+    let server = server_at_which(with_another_password);
+    let response = server.sign_in("right").await;
+    assert!(!response.headers().contains_key(SET_COOKIE));
+    assert_eq!(refusal(response).await.0, StatusCode::UNAUTHORIZED);
+    let action = server.last_recorded().action;
+    assert_eq!(action, "sign-in refused");
+    assert_eq!(server.sign_in("another").await.status(), StatusCode::OK);
+
+    let server = server_at_which(with_another_password);
+    let response = server.send(Request::get(server.control.login_once("admin")), "").await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    assert!(!response.headers().contains_key(SET_COOKIE));
+
+    // Another change does not matter to a sign-in.
+    let server = server_at_which(|mut table| {
+        table.users.get_mut("admin").unwrap().full_name = "Anna".to_owned();
+        table
+    });
+    assert_eq!(server.sign_in("right").await.status(), StatusCode::OK);
 }
 
 #[tokio::test]

@@ -22,11 +22,15 @@ pub enum Op {
     FlushNames(String),
 }
 
+/// What happens at an operation, once.
+type Then = Box<dyn FnOnce() + Send>;
+
 #[derive(Default)]
 struct Inner {
     files: BTreeMap<String, Vec<u8>>,
     log: Vec<Op>,
     fail: Option<&'static str>,
+    then: Option<(&'static str, Then)>,
 }
 
 /// Clones are the same disk.
@@ -50,6 +54,11 @@ impl MemoryDisk {
     /// Operations on files of which the name has this in it fail from now on.
     pub fn fail(&self, name: Option<&'static str>) {
         self.0.lock().unwrap().fail = name;
+    }
+
+    /// Does something once, when this file is appended to next.
+    pub fn at_append(&self, name: &'static str, then: impl FnOnce() + Send + 'static) {
+        self.0.lock().unwrap().then = Some((name, Box::new(then)));
     }
 
     fn of(files: BTreeMap<String, Vec<u8>>) -> Self {
@@ -103,6 +112,10 @@ impl Disk for MemoryDisk {
     }
 
     fn append(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let due = self.0.lock().unwrap().then.take_if(|(file, _)| *file == name);
+        if let Some((_, then)) = due {
+            then();
+        }
         self.change(Op::Append(name.to_owned(), content.to_vec()))
     }
 
