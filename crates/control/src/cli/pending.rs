@@ -97,6 +97,22 @@ impl Change {
         }
     }
 
+    /// The name that the item at `place` had before this change; `None` if it was not there.
+    fn before(&self, place: &NodePath) -> Option<NodePath> {
+        match self {
+            Self::Create { parent, name, .. } if place.within(&parent.child(name)) => None,
+            Self::Destroy { at, .. } if place.within(at) => None,
+            Self::Rename { at, to } => {
+                let renamed = at.parent().child(to);
+                match place.within(&renamed) {
+                    true => Some(place.moved(&renamed, at)),
+                    false => (!place.within(at)).then(|| place.clone()),
+                }
+            }
+            _ => Some(place.clone()),
+        }
+    }
+
     /// The same after `from` was renamed.
     fn moved(self, from: &NodePath, to: &NodePath) -> Self {
         match self {
@@ -154,7 +170,7 @@ impl Pending {
                     properties.insert(property, value);
                 }
                 None => {
-                    self.changes.retain(|earlier| !earlier.is_for(&at, &property));
+                    self.drop_earlier(&at, |change, at| change.is_for(at, &property));
                     self.changes.push(Change::Set { at, property, value });
                 }
             },
@@ -163,7 +179,7 @@ impl Pending {
                     properties.remove(&property);
                 }
                 None => {
-                    self.changes.retain(|earlier| !earlier.is_for(&at, &property));
+                    self.drop_earlier(&at, |change, at| change.is_for(at, &property));
                     self.changes.push(Change::Unset { at, property });
                 }
             },
@@ -174,15 +190,30 @@ impl Pending {
         self
     }
 
+    /// The changes that may be of the item at `place`, the last first: the number of each, and the
+    /// name of the item after it. Those of an earlier item of the same name are not among them.
+    fn back(&self, place: &NodePath) -> impl Iterator<Item = (usize, NodePath)> {
+        let mut place = Some(place.clone());
+        self.changes.iter().enumerate().rev().map_while(move |(n, change)| {
+            let after = place.take()?;
+            place = change.before(&after);
+            Some((n, after))
+        })
+    }
+
+    /// Drops the changes that are `of` the item at `place`, which is given with its name then.
+    fn drop_earlier(&mut self, place: &NodePath, of: impl Fn(&Change, &NodePath) -> bool) {
+        let is_of = |(n, at): &(usize, NodePath)| of(&self.changes[*n], at);
+        let numbers: Vec<usize> = self.back(place).filter(is_of).map(|(n, _)| n).collect();
+        // The last first.
+        for n in numbers {
+            self.changes.remove(n);
+        }
+    }
+
     fn destroy(&mut self, at: NodePath, confirm: bool) {
         let new = self.before(&at) == Before::New;
-        let moved = self.changes.iter().any(|change| matches!(change, Change::Rename { .. }));
-        if new || !moved {
-            // A name that was free before an earlier change keeps that change.
-            let kept =
-                |change: &Change| matches!(change, Change::Destroy { at: gone, .. } if *gone == at);
-            self.changes.retain(|change| kept(change) || !change.is_within(&at));
-        }
+        self.drop_earlier(&at, Change::is_within);
         if !new {
             self.changes.push(Change::Destroy { at, confirm });
         }
@@ -193,56 +224,45 @@ impl Pending {
             self.changes.push(Change::Rename { at, to });
             return;
         }
-        let target = at.parent().child(&to);
-        let made = self.changes.iter().rposition(|change| change.creates().as_ref() == Some(&at));
-        let later = self.changes.split_off(made.unwrap_or(0));
-        self.changes.extend(later.into_iter().map(|change| change.moved(&at, &target)));
+        let all: Vec<(usize, NodePath)> = self.back(&at).collect();
+        for (n, at) in all {
+            let target = at.parent().child(&to);
+            self.changes[n] = self.changes[n].clone().moved(&at, &target);
+        }
     }
 
     /// What the item at `place` is given, if a change makes it.
     pub fn created(&mut self, place: &NodePath) -> Option<&mut BTreeMap<String, Json>> {
-        if self.before(place) != Before::New {
-            return None;
-        }
-        self.changes.iter_mut().rev().find_map(|change| match change {
-            Change::Create { parent, name, properties } if parent.child(name) == *place => {
+        let (first, at) = self.back(place).last()?;
+        match self.changes.get_mut(first)? {
+            Change::Create { parent, name, properties } if parent.child(name) == at => {
                 Some(properties)
             }
             _ => None,
-        })
+        }
     }
 
     /// What `place` is once the changes are done.
     pub fn before(&self, place: &NodePath) -> Before {
         let mut place = place.clone();
         for change in self.changes.iter().rev() {
-            match change {
-                Change::Create { parent, name, .. } if place.within(&parent.child(name)) => {
-                    return Before::New;
-                }
-                Change::Destroy { at, .. } if place.within(at) => return Before::Gone,
-                Change::Rename { at, to } => {
-                    let renamed = at.parent().child(to);
-                    if place.within(&renamed) {
-                        place = place.moved(&renamed, at);
-                    } else if place.within(at) {
-                        return Before::Gone;
-                    }
-                }
-                _ => {}
-            }
+            place = match change.before(&place) {
+                Some(before) => before,
+                None if matches!(change, Change::Create { .. }) => return Before::New,
+                None => return Before::Gone,
+            };
         }
         Before::Server(place)
     }
 
     /// The value that a change gives a property: `Some(None)` if it takes the value away.
     pub fn value(&self, place: &NodePath, name: &str) -> Option<Option<&Json>> {
-        self.changes.iter().rev().find_map(|change| match change {
-            Change::Set { at, property, value } if at == place && property == name => {
+        self.back(place).find_map(|(n, place)| match &self.changes[n] {
+            Change::Set { at, property, value } if *at == place && property == name => {
                 Some(Some(value))
             }
-            Change::Unset { at, property } if at == place && property == name => Some(None),
-            Change::Create { parent, name: item, properties } if parent.child(item) == *place => {
+            Change::Unset { at, property } if *at == place && property == name => Some(None),
+            Change::Create { parent, name: item, properties } if parent.child(item) == place => {
                 properties.get(name).map(Some)
             }
             _ => None,
@@ -252,15 +272,17 @@ impl Pending {
     /// The names of the items below `place`, from those that the server has.
     pub fn items(&self, place: &NodePath, names: Vec<String>) -> Vec<String> {
         let mut names = names;
-        for change in &self.changes {
-            match change {
-                Change::Create { parent, name, .. } if parent == place => {
+        let mut all: Vec<(usize, NodePath)> = self.back(place).collect();
+        all.reverse();
+        for (n, place) in all {
+            match &self.changes[n] {
+                Change::Create { parent, name, .. } if *parent == place => {
                     names.push(name.clone());
                 }
-                Change::Destroy { at, .. } if at.parent() == *place && !at.0.is_empty() => {
+                Change::Destroy { at, .. } if at.parent() == place && !at.0.is_empty() => {
                     names.retain(|name| name != at.name());
                 }
-                Change::Rename { at, to } if at.parent() == *place => {
+                Change::Rename { at, to } if at.parent() == place => {
                     for name in names.iter_mut().filter(|name| *name == at.name()) {
                         name.clone_from(to);
                     }

@@ -267,6 +267,95 @@ fn renaming_keeps_what_was_there() {
 }
 
 #[test]
+fn changes_follow_an_item_that_is_renamed() {
+    let (mut shell, fake, _) = shell();
+    say(&mut shell, "cd shares/default/tank");
+    say(&mut shell, "set exceptions+='10.0.0.1(rw),*(ro)'");
+    say(&mut shell, "rename vault");
+    say(&mut shell, "set exceptions-='*(ro)' nfs=none");
+    say(&mut shell, "cd ..");
+    say(&mut shell, "rename vault safe");
+    say(&mut shell, "safe set exceptions+='10.0.0.2(rw)'");
+    let shown = say(&mut shell, "safe get exceptions");
+    assert!(shown.contains("10.0.0.1(rw)") && shown.contains("10.0.0.2(rw)"), "{shown}");
+    assert!(say(&mut shell, "safe get nfs").contains("none (uncommitted)"));
+    say(&mut shell, "commit");
+    let rules = json!(["10.0.0.1(rw)", "10.0.0.2(rw)"]);
+    assert_eq!(
+        last_changes(&fake),
+        json!([
+            {"rename": "/shares/default/tank", "to": "vault"},
+            {"set": "/shares/default/vault", "property": "nfs", "value": "none"},
+            {"rename": "/shares/default/vault", "to": "safe"},
+            {"set": "/shares/default/safe", "property": "exceptions", "value": rules},
+        ])
+    );
+}
+
+#[test]
+fn changes_of_an_item_stay_when_another_one_gets_its_name() {
+    let (mut shell, fake, _) = shell();
+    say(&mut shell, "cd shares/default");
+    say(&mut shell, "create box directory=/srv/box");
+    say(&mut shell, "commit");
+    say(&mut shell, "cd ../tank");
+    say(&mut shell, "set nfs=none exceptions='10.0.0.1(rw)'");
+    say(&mut shell, "cd ..");
+    say(&mut shell, "rename tank old");
+    say(&mut shell, "rename box tank");
+    assert!(say(&mut shell, "tank get nfs").contains("nfs = -"));
+    say(&mut shell, "tank set nfs=read-only");
+    say(&mut shell, "tank unset exceptions");
+    say(&mut shell, "commit");
+    let (at, rules) = ("/shares/default/tank", json!(["10.0.0.1(rw)"]));
+    assert_eq!(
+        last_changes(&fake),
+        json!([
+            {"set": at, "property": "nfs", "value": "none"},
+            {"set": at, "property": "exceptions", "value": rules},
+            {"rename": at, "to": "old"},
+            {"rename": "/shares/default/box", "to": "tank"},
+            {"set": at, "property": "nfs", "value": "read-only"},
+            {"unset": at, "property": "exceptions"},
+        ])
+    );
+}
+
+#[test]
+fn a_new_item_below_one_that_is_renamed_stays_new() {
+    let (mut shell, fake, _) = shell();
+    say(&mut shell, "cd shares/default");
+    say(&mut shell, "create box directory=/srv/box exceptions='10.0.0.1(rw)'");
+    say(&mut shell, "cd /shares");
+    say(&mut shell, "rename default main");
+    say(&mut shell, "cd main/box");
+    say(&mut shell, "set directory=/srv/crate exceptions+='10.0.0.2(rw)'");
+    say(&mut shell, "rename crate");
+    let list = say(&mut shell, ".. list");
+    assert!(list.contains("crate") && list.contains("/srv/crate") && list.contains("tank"));
+    assert!(!list.contains("box"), "{list}");
+    let rename = json!({"rename": "/shares/default", "to": "main"});
+    say(&mut shell, "commit");
+    assert_eq!(
+        last_changes(&fake),
+        json!([
+            {"create": "/shares/default", "name": "crate", "properties":
+                {"directory": "/srv/crate", "exceptions": ["10.0.0.1(rw)", "10.0.0.2(rw)"]}},
+            rename
+        ])
+    );
+    say(&mut shell, "cd ..");
+    say(&mut shell, "create box directory=/srv/box");
+    say(&mut shell, "cd /shares");
+    say(&mut shell, "rename main all");
+    say(&mut shell, "cd all");
+    say(&mut shell, "destroy box");
+    assert!(!say(&mut shell, "list").contains("box"));
+    say(&mut shell, "commit");
+    assert_eq!(last_changes(&fake), json!([{"rename": "/shares/main", "to": "all"}]));
+}
+
+#[test]
 fn secrets_are_asked_for_or_read_and_never_shown() {
     let (mut shell, fake, user) = shell();
     say(&mut shell, "cd configuration/users");
