@@ -81,8 +81,15 @@ pub struct AuditFilter {
 pub struct Audit {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
-    /// Bytes of the file that is written.
-    size: Mutex<u64>,
+    file: Mutex<Written>,
+}
+
+/// The file that is written.
+struct Written {
+    /// Its bytes.
+    size: u64,
+    /// The last line may not be whole.
+    torn: bool,
 }
 
 impl Audit {
@@ -93,7 +100,7 @@ impl Audit {
     /// The file cannot be read.
     pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>) -> io::Result<Self> {
         let size = repair(&*disk, FILE)?;
-        Ok(Self { disk, clock, size: Mutex::new(size) })
+        Ok(Self { disk, clock, file: Mutex::new(Written { size, torn: false }) })
     }
 
     /// Writes something down that is no change of the configuration: a sign-in, or one that was
@@ -124,17 +131,23 @@ impl Audit {
             text += &serde_json::to_string(&record)?;
             text.push('\n');
         }
-        let mut size = self.size.lock().unwrap_or_else(PoisonError::into_inner);
-        if *size > 0 && *size + text.len() as u64 > AUDIT_FILE_BYTES_MAX {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.size > 0 && file.size + text.len() as u64 > AUDIT_FILE_BYTES_MAX {
             rotate(&*self.disk, FILE, AUDIT_FILES_MAX)?;
-            *size = 0;
+            *file = Written { size: 0, torn: false };
         }
+        if file.torn {
+            text.insert(0, '\n');
+        }
+        // A full disk takes a part of it, to which the next record must not be joined.
+        file.torn = true;
         self.disk.append(FILE, text.as_bytes())?;
+        file.torn = false;
         self.disk.flush(FILE)?;
-        if *size == 0 {
+        if file.size == 0 {
             self.disk.flush_names(FILE)?;
         }
-        *size += text.len() as u64;
+        file.size += text.len() as u64;
         Ok(())
     }
 
@@ -144,7 +157,7 @@ impl Audit {
     /// A file cannot be read.
     pub fn read(&self, wanted: &AuditFilter) -> io::Result<Vec<Record>> {
         // Not while a file gets another name.
-        let _still = self.size.lock().unwrap_or_else(PoisonError::into_inner);
+        let _still = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = Vec::new();
         for n in 0..AUDIT_FILES_MAX {
             let name = if n == 0 { FILE.to_owned() } else { format!("{FILE}.{n}") };

@@ -69,6 +69,26 @@ fn a_torn_line_is_passed_over() {
 }
 
 #[test]
+fn a_record_after_one_that_the_disk_took_in_part_can_be_read() {
+    let disk = MemoryDisk::default();
+    let clock = Arc::new(ManualClock::default());
+    let audit = Audit::open(Arc::new(disk.clone()), clock).unwrap();
+    audit.note(&actor(), "first", "").unwrap();
+    disk.fail(Some("audit.log"));
+    audit.note(&actor(), "lost", "").unwrap_err();
+    disk.fail(None);
+    disk.append("audit.log", b"{\"when\":1,\"who\":\"a\",\"fr").unwrap();
+    audit.note(&actor(), "next", "").unwrap();
+    audit.note(&actor(), "last", "").unwrap();
+    let records = audit.read(&all()).unwrap();
+    let actions: Vec<&str> = records.iter().map(|record| record.action.as_str()).collect();
+    assert_eq!(actions, ["last", "next", "first"]);
+    // Lines are ended once.
+    let empty = |text: String| text.lines().filter(|line| line.is_empty()).count();
+    assert_eq!(disk.file("audit.log").map(empty), Some(0));
+}
+
+#[test]
 fn full_files_turn_over_and_the_oldest_goes() {
     let disk = MemoryDisk::default();
     let audit = Audit::open(Arc::new(disk.clone()), Arc::new(ManualClock::default())).unwrap();
