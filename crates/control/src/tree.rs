@@ -178,6 +178,9 @@ pub struct Transition<'a> {
     pub whole: bool,
     /// Time of the commit in seconds since 1970: that of its revision and of its audit records.
     pub when: u64,
+    /// Back to the current configuration, from a new one that was applied and could not be kept:
+    /// what seems to be created was there.
+    pub back: bool,
 }
 
 impl Transition<'_> {
@@ -226,7 +229,7 @@ pub trait Apply: Send + Sync {
 
     /// Applies the new configuration, completely or not at all. Called after [`Self::check`] found
     /// nothing, one call at a time; also with `old` and `new` exchanged, when a later branch
-    /// failed.
+    /// failed ([`Transition::back`]).
     ///
     /// # Errors
     /// Why not; the old configuration stays in effect.

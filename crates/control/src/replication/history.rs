@@ -23,6 +23,8 @@ pub struct History {
 struct Retained {
     /// The oldest first.
     of: BTreeMap<String, VecDeque<Record>>,
+    /// Those that the last change of the configuration has removed: it may be rolled back.
+    removed: BTreeMap<String, VecDeque<Record>>,
     /// Lines of the file.
     lines: usize,
     /// The file does not have all that is kept.
@@ -84,6 +86,8 @@ impl History {
         let left: Vec<_> = names.iter().map(|(from, to)| (*to, kept.of.remove(*from))).collect();
         let mut any = false;
         for (to, results) in left {
+            // Of an action that was destroyed: its name was free.
+            any |= kept.remove(to);
             let Some(mut results) = results else { continue };
             results.iter_mut().for_each(|one| to.clone_into(&mut one.action));
             kept.of.insert(to.to_owned(), results);
@@ -98,10 +102,27 @@ impl History {
     /// The disk refuses; it is tried again with the next result.
     pub fn forget(&self, action: &str) -> io::Result<()> {
         let mut kept = self.kept();
-        match kept.of.remove(action) {
-            Some(_) => self.write(&mut kept),
-            None => Ok(()),
+        if kept.remove(action) { self.write(&mut kept) } else { Ok(()) }
+    }
+
+    /// The changes of the configuration before this one will not be rolled back.
+    pub fn settle(&self) {
+        self.kept().removed.clear();
+    }
+
+    /// Results that were removed since the last [`Self::settle`] are there again, where the action
+    /// has none now.
+    ///
+    /// # Errors
+    /// The disk refuses; it is tried again with the next result.
+    pub fn restore(&self) -> io::Result<()> {
+        let mut kept = self.kept();
+        let removed = std::mem::take(&mut kept.removed);
+        let any = !removed.is_empty();
+        for (action, results) in removed {
+            kept.of.entry(action).or_insert(results);
         }
+        if any { self.write(&mut kept) } else { Ok(()) }
     }
 
     fn write(&self, kept: &mut Retained) -> io::Result<()> {
@@ -132,6 +153,15 @@ impl Retained {
             results.pop_front();
         }
         results.push_back(record);
+    }
+
+    /// Removes the results of an action, as long as the change may be rolled back; whether there
+    /// were any.
+    fn remove(&mut self, action: &str) -> bool {
+        let results = self.of.remove(action);
+        let any = results.is_some();
+        self.removed.extend(results.map(|results| (action.to_owned(), results)));
+        any
     }
 
     fn count(&self) -> usize {

@@ -359,13 +359,20 @@ impl Apply for ReplicationNode {
         let (old, new) = (transition.old.items(&prefix()), transition.new.items(&prefix()));
         let arrives =
             |name: &String| transition.renamed.iter().any(|(_, to)| to.name() == Some(name));
-        for name in new.difference(&old).filter(|name| !arrives(name)) {
-            let kept = self.0.history.forget(name);
-            self.0.keep(&mut self.0.inner(), kept);
+        if !transition.back {
+            self.0.history.settle();
+            for name in new.difference(&old).filter(|name| !arrives(name)) {
+                let kept = self.0.history.forget(name);
+                self.0.keep(&mut self.0.inner(), kept);
+            }
         }
         self.0.take(transition.new, transition.renamed, &|at, property| {
             transition.secret(at, property)
         });
+        if transition.back {
+            let kept = self.0.history.restore();
+            self.0.keep(&mut self.0.inner(), kept);
+        }
         Ok(())
     }
 }

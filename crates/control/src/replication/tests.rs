@@ -22,7 +22,7 @@ use super::schedule::Schedule;
 use super::*;
 use crate::appliance::ShareStatus;
 use crate::state::tests::Scratch;
-use crate::tree::store::Disk;
+use crate::tree::store::{Disk, Folder};
 use crate::tree::tests::disk::MemoryDisk;
 use crate::tree::tests::{Holder, actor, commit, create, path, request, set};
 use crate::tree::viewer::Everything;
@@ -427,6 +427,42 @@ fn what_is_due_is_started_once_and_leaves_nothing_but_its_result() {
     commit(&scene.tree, json!([{"destroy": format!("{AT}/seldom"), "confirm": true}])).unwrap();
     scene.action("seldom", json!({})).unwrap();
     assert_eq!(scene.all.history.of("seldom").len(), 0);
+}
+
+#[test]
+fn a_change_that_is_rolled_back_costs_no_results() {
+    let scene = Scene::new("/bin/true");
+    for (when, name) in [(1, "old"), (2, "new")] {
+        scene.action(name, json!({})).unwrap();
+        scene.all.history.add(&result(name, when)).unwrap();
+    }
+    let log = scene.scratch.path().join("state/audit.log");
+    fs::remove_file(&log).unwrap();
+    fs::create_dir(&log).unwrap();
+    let destroy = json!({"destroy": format!("{AT}/old"), "confirm": true});
+    let rename = json!({"rename": format!("{AT}/new"), "to": "old"});
+    for changes in [json!([destroy.clone()]), json!([destroy, rename])] {
+        let problem = commit(&scene.tree, changes.clone()).unwrap_err().remove(0);
+        assert!(problem.sentence.contains("audit log"), "{problem:?}");
+        let again = History::open(Arc::new(Folder::new(&scene.scratch.path().join("state"))));
+        for history in [&scene.all.history, &again.unwrap()] {
+            let when = ["old", "new"].map(|name| history.last(name).map(|one| one.when));
+            assert_eq!(when, [Some(1), Some(2)], "{changes}");
+        }
+    }
+}
+
+#[test]
+fn an_action_does_not_take_over_results_with_a_name() {
+    let scene = Scene::new("/bin/true");
+    for name in ["old", "new"] {
+        scene.action(name, json!({})).unwrap();
+    }
+    scene.all.history.add(&result("old", 1)).unwrap();
+    let destroy = json!({"destroy": format!("{AT}/old"), "confirm": true});
+    commit(&scene.tree, json!([destroy])).unwrap();
+    commit(&scene.tree, json!([{"rename": format!("{AT}/new"), "to": "old"}])).unwrap();
+    assert!(scene.all.history.last("old").is_none());
 }
 
 #[test]

@@ -377,6 +377,7 @@ impl Tree {
             rights: &rights,
             whole: proposal.whole,
             when: self.clock.wall_ns() / NS_PER_S,
+            back: false,
         };
         if problems.is_empty() {
             let rooms = self.branches().iter().filter_map(|branch| branch.apply.as_ref());
@@ -480,6 +481,7 @@ impl Tree {
             old: transition.new,
             new: transition.old,
             renamed: &renamed,
+            back: true,
             ..*transition
         };
         for branch in self.branches()[..rooms].iter().rev() {

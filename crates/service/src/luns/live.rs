@@ -380,6 +380,7 @@ impl<A: Apply> Apply for SharesAndLuns<A> {
                 old: transition.new,
                 new: transition.old,
                 renamed: &renamed,
+                back: true,
                 ..*transition
             };
             if let Err(problem) = self.shares.apply(&back) {
