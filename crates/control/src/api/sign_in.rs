@@ -77,15 +77,18 @@ fn judge(control: &Control, ask: &SignIn, peer: IpAddr) -> Result<(Rights, Optio
     let version = control.accounts.version(user);
     let verdict = control.accounts.judge(user, &ask.password);
     let now = control.clock.monotonic_ns();
+    match verdict {
+        Verdict::Right => control.throttle().succeeded(peer, user, now),
+        // A user of file services could fill the audit log with refusals.
+        Verdict::DataOnly | Verdict::Wrong => control.throttle().failed(peer, user, now),
+    }
     if verdict == Verdict::Wrong {
-        control.throttle().failed(peer, user, now);
         // Users sometimes type passwords into the name field: only names that exist are logged.
         let known = control.accounts.source(user).is_some();
         let name = if known { user } else { "(unknown name)" };
         record(control, name, peer, "sign-in refused", "");
         return Err(wrong_password());
     }
-    control.throttle().succeeded(peer, user, now);
     match (verdict, control.accounts.rights(user)) {
         (Verdict::Right, Some(rights)) => Ok((rights, version)),
         _ => {

@@ -236,6 +236,21 @@ async fn a_user_of_shares_is_refused_and_only_its_password_shows_the_reason() {
 }
 
 #[tokio::test]
+async fn a_user_of_shares_is_slowed_down_too() {
+    let server = Server::new();
+    let mut table = users();
+    table.users.get_mut("admin").unwrap().kind = Kind::Data;
+    server.accounts.replace(table);
+    for _ in 0..SIGN_IN_FREE_FAILURES {
+        assert_eq!(server.sign_in("right").await.status(), StatusCode::FORBIDDEN);
+    }
+    // Each of them is a line in the audit log, which has a limit.
+    assert_eq!(server.sign_in("right").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    server.clock.advance(Duration::from_secs(1));
+    assert_eq!(server.sign_in("right").await.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
 async fn lost_rights_take_effect_at_once() {
     let server = Server::new();
     let cookie = cookie(&server.sign_in("right").await);
