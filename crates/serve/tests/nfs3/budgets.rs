@@ -122,7 +122,7 @@ fn pooled_reads_of_each_version_take_room_for_their_replies() {
 /// A large record is in the budget while it is received: the call that takes its buffer over needs
 /// no room for it a second time.
 #[test]
-fn a_large_write_begins_beside_calls_that_take_long() {
+fn a_large_write_begins_next_to_calls_that_take_long() {
     const SIZE: usize = 1 << 20;
     // Two cores of 4 MiB, of which one client has a half: less than twice the record.
     let limits = Limits { bytes: 8 << 20, ..Limits::default() };

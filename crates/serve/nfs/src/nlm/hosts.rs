@@ -41,7 +41,7 @@ pub(super) struct Gate {
     pub(super) files: HashMap<Handle, HeldFile>,
 }
 
-/// The state number (NSM) of a host whose calls have none.
+/// The state number (NSM) for calls of a host that have none.
 pub(super) const STATE_UNKNOWN: u32 = 0;
 
 /// A file that a host has locks on.

@@ -487,7 +487,7 @@ impl Conn {
             DispatchResult::Suspended => {
                 self.out.truncate(mark.start());
                 if self.wait_for_first(&call, span) == Parked::Ended {
-                    // The record is tried again, and gets the reply that is there now.
+                    // The record is tried again, and gets the reply of the call.
                     return true;
                 }
             }

@@ -87,7 +87,7 @@ pub enum ReplayState {
     Done(Box<[u8]>),
 }
 
-/// What has come of a repeat that was to wait for its call.
+/// The outcome of a repeat that should wait for its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parked {
     /// It waits.

@@ -586,7 +586,7 @@ impl Conn {
             DispatchResult::Suspended => {
                 self.out.truncate(0);
                 if self.wait_for_first(&mut call, &state, span) == Parked::Ended {
-                    // It is tried again next, and gets the reply that is there now.
+                    // It is tried again next, and gets the reply of the call.
                     self.waiting.push_front(call);
                     return Ok(None);
                 }
